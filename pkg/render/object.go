@@ -1,0 +1,30 @@
+package render
+
+import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+// Object is one Kubernetes object of a tier as kustomize-controller would apply it, and where in
+// the repository it was written.
+type Object struct {
+	*unstructured.Unstructured
+	// File is the repository-relative, slash-separated path of the manifest the object came from;
+	// empty when it cannot be told (a generator made it).
+	File string
+	// Line is the 1-based line of the object's document in File; 0 when unknown.
+	Line int
+}
+
+// ID names the object the way every message of standup does: Kind/namespace/name, or Kind/name
+// for an object without a namespace.
+func (o Object) ID() string {
+	if ns := o.GetNamespace(); ns != "" {
+		return o.GetKind() + "/" + ns + "/" + o.GetName()
+	}
+	return o.GetKind() + "/" + o.GetName()
+}
+
+// Encrypted reports whether the object carries SOPS metadata, so that its values are ciphertext
+// and it must never be applied as it stands.
+func (o Object) Encrypted() bool {
+	_, ok := o.Object["sops"]
+	return ok
+}
