@@ -52,11 +52,15 @@ func build(t *testing.T, repo filesys.FileSystem, folder string) []*unstructured
 	}
 	var objects []*unstructured.Unstructured
 	for _, resource := range built.Resources() {
-		content, err := resource.Map()
+		data, err := resource.MarshalJSON()
 		if err != nil {
 			t.Fatalf("building %s: %v", folder, err)
 		}
-		objects = append(objects, &unstructured.Unstructured{Object: content})
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(data); err != nil {
+			t.Fatalf("building %s: %v", folder, err)
+		}
+		objects = append(objects, object)
 	}
 	return objects
 }
