@@ -16,7 +16,7 @@ build: ## build bin/standup
 
 .PHONY: test
 test: ## everything: unit, golden, end-to-end on the real control plane (builds it if need be)
-	go run ./test/cluster/cmd/cluster build
+	go run ./test/cluster/cmd/cluster -build-only
 	go test -p 1 -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: test-short
@@ -45,7 +45,7 @@ demo: ## watch a wedged cluster being freed, on a real control plane
 
 .PHONY: cluster
 cluster: ## keep a control plane running and print its KUBECONFIG
-	go run ./test/cluster/cmd/cluster
+	go run ./test/cluster/cmd/cluster -standins
 
 .PHONY: lint
 lint: ## golangci-lint, pinned in scripts/tools

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
+	"golang.org/x/term"
+)
+
+// app holds the streams of one run. Commands write results to stdout and everything else to stderr.
+type app struct {
+	stdout, stderr io.Writer
+	// terminal says that stderr is one: only then are colours and animation allowed.
+	terminal bool
+	log      *zap.Logger
+}
+
+func newApp(stdout, stderr io.Writer) *app {
+	a := &app{stdout: stdout, stderr: stderr, log: zap.NewNop()}
+	if f, ok := stderr.(*os.File); ok {
+		a.terminal = term.IsTerminal(int(f.Fd()))
+	}
+	return a
+}
+
+// run parses the arguments, runs the command, prints its error if it has one and returns the exit
+// code. It is the one place where an exit code is decided.
+func (a *app) run(ctx context.Context, args []string) int {
+	err := a.cli().RunContext(ctx, args)
+	// A context that was cancelled by a signal wins over whatever error that led to.
+	if ctx.Err() != nil && err != nil {
+		a.printError(err)
+		return exitInterrupted
+	}
+	if err != nil {
+		a.printError(err)
+	}
+	return exitCode(err)
+}
+
+func (a *app) cli() *cli.App {
+	app := &cli.App{
+		Name:                 "standup",
+		Usage:                "bring a Flux-managed cluster up from cold, in the order its own git says",
+		UsageText:            "standup <command> [flags]",
+		Description:          appDescription,
+		Version:              version(),
+		HideVersion:          true,
+		HideHelpCommand:      true,
+		EnableBashCompletion: true,
+		Suggest:              true,
+		Writer:               a.stdout,
+		ErrWriter:            a.stderr,
+		ExitErrHandler:       func(*cli.Context, error) {},
+		OnUsageError:         usageError,
+		Action:               a.rootAction,
+		Commands:             a.commands(),
+	}
+	for _, c := range app.Commands {
+		a.prepare(c)
+	}
+	return app
+}
+
+const appDescription = `In a pull request, without a cluster:
+   standup tiers                     the order that git gives, as waves
+   standup audit                     can the cluster come up from cold?
+   standup diff --from main          what would this change move, delete or reorder?
+
+In a disaster, from the recovery runbook:
+   standup up                        preflight, free what is stuck, resume, wait
+   standup status                    what is not ready, and the first cause of it`
+
+func (a *app) commands() []*cli.Command {
+	return []*cli.Command{
+		a.tiersCommand(),
+		a.versionCommand(),
+	}
+}
+
+// prepare gives a command what all commands have: errors returned, not printed twice; no
+// positional arguments; a logger.
+func (a *app) prepare(c *cli.Command) {
+	c.OnUsageError = usageError
+	c.HideHelpCommand = true
+	for _, sub := range c.Subcommands {
+		a.prepare(sub)
+	}
+	action := c.Action
+	if action == nil {
+		return
+	}
+	c.Action = func(ctx *cli.Context) error {
+		if ctx.Args().Present() {
+			return &UsageError{Message: fmt.Sprintf("standup %s takes no arguments, only flags: %q", ctx.Command.FullName(), strings.Join(ctx.Args().Slice(), " "))}
+		}
+		log, err := newLogger(a.stderr, ctx.String(flagLogLevel), ctx.String(flagLogEncoding))
+		if err != nil {
+			return err
+		}
+		a.log = log
+		return action(ctx)
+	}
+}
+
+func (a *app) rootAction(c *cli.Context) error {
+	if c.Args().Present() {
+		name := c.Args().First()
+		e := &UsageError{Message: fmt.Sprintf("there is no command %q", name)}
+		if s := cli.SuggestCommand(c.App.Commands, name); s != "" {
+			e.Message += fmt.Sprintf("; did you mean %q?", s)
+		}
+		return e
+	}
+	return cli.ShowAppHelp(c)
+}
+
+// usageError replaces urfave's own handler, which prints the whole help to stdout.
+func usageError(_ *cli.Context, err error, _ bool) error {
+	return &UsageError{Message: err.Error()}
+}
+
+// progress prints one line of what is going on, unless --quiet.
+func (a *app) progress(c *cli.Context, format string, args ...any) {
+	if !c.Bool(flagQuiet) {
+		fmt.Fprintf(a.stderr, format+"\n", args...)
+	}
+}
+
+func (a *app) printError(err error) {
+	if errors.Is(err, errSilent) {
+		return
+	}
+	fmt.Fprintf(a.stderr, "standup: %v\n", err)
+	if h := hint(err); h != "" {
+		fmt.Fprintf(a.stderr, "hint: %s\n", h)
+	}
+}

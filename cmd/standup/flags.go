@@ -1,0 +1,85 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The names of the flags that mean the same in every command that has them.
+const (
+	flagRepo        = "repo"
+	flagPath        = "path"
+	flagRef         = "ref"
+	flagKubeconfig  = "kubeconfig"
+	flagContext     = "context"
+	flagNamespace   = "namespace"
+	flagOutput      = "output"
+	flagTimeout     = "timeout"
+	flagDryRun      = "dry-run"
+	flagQuiet       = "quiet"
+	flagNoColor     = "no-color"
+	flagLogLevel    = "log-level"
+	flagLogEncoding = "log-encoding"
+)
+
+func env(flag string) []string {
+	return []string{"STANDUP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
+}
+
+func stringFlag(name, value, usage string, aliases ...string) cli.Flag {
+	return &cli.StringFlag{Name: name, Aliases: aliases, Value: value, Usage: usage, EnvVars: env(name)}
+}
+
+func boolFlag(name, usage string, aliases ...string) cli.Flag {
+	return &cli.BoolFlag{Name: name, Aliases: aliases, Usage: usage, EnvVars: env(name)}
+}
+
+func gitFlags() []cli.Flag {
+	return []cli.Flag{
+		stringFlag(flagRepo, "", "`DIR`ectory of the git repository (default: the work tree around the current folder)"),
+		stringFlag(flagPath, "", "entry path: the folder that Flux syncs (default: found in the repository)"),
+		stringFlag(flagRef, "", "git `REVISION` to read (default: the work tree as it stands)"),
+	}
+}
+
+func clusterFlags() []cli.Flag {
+	return []cli.Flag{
+		stringFlag(flagKubeconfig, "", "kubeconfig `FILE` (default: $KUBECONFIG, then ~/.kube/config)"),
+		stringFlag(flagContext, "", "kubeconfig `CONTEXT` (default: the current one)"),
+	}
+}
+
+func namespaceFlag() cli.Flag {
+	return stringFlag(flagNamespace, "flux-system", "Flux's namespace; names are printed without it", "n")
+}
+
+func outputFlag(formats ...string) cli.Flag {
+	return stringFlag(flagOutput, formats[0], "output format: "+strings.Join(formats, ", "), "o")
+}
+
+func timeoutFlag(usage string) cli.Flag {
+	return &cli.DurationFlag{Name: flagTimeout, Usage: usage, EnvVars: env(flagTimeout)}
+}
+
+func dryRunFlag() cli.Flag {
+	return boolFlag(flagDryRun, "print what would be written, and write nothing")
+}
+
+// commonFlags are the flags of every command.
+func commonFlags() []cli.Flag {
+	return []cli.Flag{
+		boolFlag(flagQuiet, "no progress on stderr", "q"),
+		boolFlag(flagNoColor, "no colour, whatever the terminal (as does a non-empty $NO_COLOR)"),
+		stringFlag(flagLogLevel, "error", "log `LEVEL` on stderr: debug, info, warn, error"),
+		stringFlag(flagLogEncoding, "console", "log `ENCODING`: console, json"),
+	}
+}
+
+func flags(groups ...[]cli.Flag) []cli.Flag {
+	var out []cli.Flag
+	for _, g := range groups {
+		out = append(out, g...)
+	}
+	return out
+}
