@@ -7,9 +7,11 @@ import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 type Object struct {
 	*unstructured.Unstructured
 	// File is the repository-relative, slash-separated path of the manifest the object came from;
-	// empty when it cannot be told (a generator made it).
+	// for one that a generator made, the file that configures the generator; empty when it cannot be
+	// told (a remote base).
 	File string
-	// Line is the 1-based line of the object's document in File; 0 when unknown.
+	// Line is the 1-based line of the object's document in File; 0 when unknown, and until asked
+	// for with Source.Line for objects other than Flux's own.
 	Line int
 }
 

@@ -31,12 +31,16 @@ type Tier struct {
 	DependsOn []Key
 	// Wave is the length of the longest chain of edges that ends here; roots are wave 0.
 	Wave int
-	// Gate says that Ready means healthy, not only applied: spec.wait, healthChecks or healthCheckExprs.
+	// Gate says that Ready means healthy, not only applied: spec.wait or spec.healthChecks.
+	// healthCheckExprs alone check nothing (kustomize-controller, checkHealth).
 	Gate bool
-	// Leaf says that no tier depends on this one.
+	// Leaf says that no edge leads to this tier: no other one needs it.
 	Leaf bool
 	// Suspend is spec.suspend as git has it.
 	Suspend bool
+	// Synthetic says that the Kustomization is not written in git: it is the root that Flux Operator
+	// or flux bootstrap make of the entry path.
+	Synthetic bool
 	// Opaque is empty, or the reason why the tier's objects are not known (another repository,
 	// a remote base, a path that does not exist).
 	Opaque string
@@ -52,7 +56,7 @@ type EdgeKind string
 const (
 	DependsOn EdgeKind = "dependsOn" // spec.dependsOn
 	Parent    EdgeKind = "parent"    // From exists only once To has been applied
-	Source    EdgeKind = "source"    // To applies the source object that From reads
+	Source    EdgeKind = "source"    // To applies the source object that From reads; left out between a tier and its ancestors
 )
 
 // Edge is one ordering constraint: From needs To.

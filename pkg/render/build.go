@@ -1,0 +1,355 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	kustypes "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
+	"sigs.k8s.io/yaml"
+)
+
+// Options change how a Kustomization is built. The zero value builds what git alone determines.
+type Options struct {
+	// Lookup answers spec.postBuild.substituteFrom; nil knows nothing.
+	Lookup Lookup
+	// Vars are variables for Kustomizations that use substituteFrom, over what Lookup says.
+	Vars map[string]string
+	// AllowRemoteBases lets kustomize fetch URLs, by git and over HTTP. It is off by default, and a
+	// remote base is then a fault.
+	AllowRemoteBases bool
+}
+
+// Unknown is a variable that no input defines and that the manifest gives no default.
+type Unknown struct {
+	Name string
+	// Object is the first object that uses it, File and Line where that is written.
+	Object, File string
+	Line         int
+}
+
+// Result is a built Kustomization.
+type Result struct {
+	// Dir is the repository-relative folder that was built.
+	Dir string
+	// Objects are in the order kustomize gives them.
+	Objects []Object
+	// Unknown are the variables left as ${NAME}, sorted by name. Where Missing is empty the
+	// controller fails the build over them.
+	Unknown []Unknown
+	// Missing are the required inputs of the substitution that the Lookup does not know.
+	Missing []Reference
+	// Faults say why the controller's build would fail; Objects is then what can be built without
+	// the parts at fault, in the best case all but one file.
+	Faults []error
+	// Raw says that kustomize refused the whole and Objects are the documents as files write them.
+	Raw bool
+}
+
+// Build renders one Flux Kustomization of any API version from this source. The order of the steps
+// is that of reconcile, generate, build and apply in kustomize-controller's
+// internal/controller/kustomization_controller.go. Owner labels are left out.
+//
+// Objects is filled as far as it can be, even when Faults say that the controller would fail. The
+// error is for what leaves nothing to show: a *PathError, or that ctx is done.
+func (s *Source) Build(ctx context.Context, ks *unstructured.Unstructured, opts Options) (*Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	specPath, _, _ := unstructured.NestedString(ks.Object, "spec", "path")
+	res := &Result{Dir: s.Resolve(specPath)}
+	if !s.isDir(res.Dir) {
+		return res, &PathError{Dir: res.Dir}
+	}
+	o, err := overlayOf(ks)
+	if err != nil {
+		res.Faults = append(res.Faults, fmt.Errorf("reading the spec: %w", err))
+	}
+	b := &builder{src: s, opts: opts, res: res, layer: map[string][]byte{}}
+	m := b.run(o)
+	var objects []Object
+	if m != nil {
+		objects = b.objects(m)
+	} else {
+		objects = b.raw()
+	}
+	if err := b.postBuild(ks, objects); err != nil {
+		res.Faults = append(res.Faults, err)
+	}
+	setCommonMetadata(ks, objects)
+	b.locate(objects)
+	res.Objects = objects
+	return res, nil
+}
+
+// builder is the state of one build.
+type builder struct {
+	src   *Source
+	opts  Options
+	res   *Result
+	layer map[string][]byte
+	keep  []string
+	c     *closure
+}
+
+// run has kustomize build the folder, at worst without the parts at fault. It returns nil if
+// kustomize refuses whatever is left out.
+func (b *builder) run(o overlay) resmap.ResMap {
+	kus, file, keep, err := b.src.manifest(b.res.Dir, o)
+	if err != nil {
+		b.fault(err)
+		if kus == nil {
+			return nil
+		}
+	}
+	b.keep = keep
+	b.c = b.src.closure(b.res.Dir, file, kus, b.opts.AllowRemoteBases)
+	for _, f := range b.c.faults {
+		b.fault(f.err)
+		kus = b.leaveOut(kus, f)
+	}
+	m, err := b.kustomize(kus, file)
+	if err == nil {
+		return m
+	}
+	broken := b.broken()
+	if len(broken) == 0 {
+		b.fault(&BuildError{Dir: b.res.Dir, Err: err})
+		return nil
+	}
+	for _, f := range broken {
+		b.fault(f.err)
+		kus = b.leaveOut(kus, f)
+	}
+	if m, err = b.kustomize(kus, file); err != nil {
+		b.fault(&BuildError{Dir: b.res.Dir, Err: err})
+		return nil
+	}
+	return m
+}
+
+func (b *builder) fault(err error) { b.res.Faults = append(b.res.Faults, err) }
+
+// leaveOut takes a reference out of the kustomization file that holds it.
+func (b *builder) leaveOut(top *kustypes.Kustomization, f fault) *kustypes.Kustomization {
+	if f.dir == b.res.Dir {
+		return without(top, f.ref)
+	}
+	k := b.src.kustomization(f.dir)
+	kus := k.kus
+	if data, ok := b.layer[k.file]; ok {
+		kus = &kustypes.Kustomization{}
+		if err := yaml.Unmarshal(data, kus); err != nil {
+			return top
+		}
+	}
+	kus = without(kus, f.ref)
+	// Never empty, which kustomize would refuse.
+	kus.BuildMetadata = []string{kustypes.OriginAnnotations}
+	if data, err := yaml.Marshal(kus); err == nil {
+		b.layer[k.file] = data
+	}
+	return top
+}
+
+// schema guards kustomize's one OpenAPI schema for the process: builds share it, and one that
+// changes it has it alone.
+var schema sync.RWMutex //nolint:gochecknoglobals // kustomize's own state is global
+
+// loadSchema parses the built-in schema once, before anything reads it: kustomize does not
+// lock its reads, so it must not be parsed while builds run.
+var loadSchema = sync.OnceFunc(func() { openapi.Schema() }) //nolint:gochecknoglobals // as above
+
+func (b *builder) kustomize(kus *kustypes.Kustomization, file string) (m resmap.ResMap, err error) {
+	data, err := yaml.Marshal(kus)
+	if err != nil {
+		return nil, err
+	}
+	b.layer[file] = data
+	v := &view{src: b.src, layer: b.layer}
+	if b.opts.AllowRemoteBases {
+		v.disk = filesys.MakeFsOnDisk()
+	}
+	defer func() {
+		// Kustomize panics on some invalid objects.
+		if r := recover(); r != nil {
+			err = fmt.Errorf("recovered from kustomize build panic: %v", r)
+		}
+	}()
+	loadSchema()
+	if b.c.openapi {
+		schema.Lock()
+		defer schema.Unlock()
+		resetSchema()
+		defer resetSchema()
+	} else {
+		schema.RLock()
+		defer schema.RUnlock()
+	}
+	k := krusty.MakeKustomizer(&krusty.Options{
+		LoadRestrictions: kustypes.LoadRestrictionsNone,
+		PluginConfig:     kustypes.DisabledPluginConfig(),
+	})
+	return k.Run(v, b.src.mounted(b.res.Dir))
+}
+
+func resetSchema() {
+	openapi.ResetOpenAPI()
+	openapi.Schema()
+}
+
+// objects converts kustomize's result and notes where each object is from.
+func (b *builder) objects(m resmap.ResMap) []Object {
+	resources := m.Resources()
+	files := make([]string, len(resources))
+	for i, r := range resources {
+		files[i] = b.origin(r.GetAnnotations()[originKey])
+	}
+	if !slices.Contains(b.keep, kustypes.OriginAnnotations) {
+		if err := m.RemoveOriginAnnotations(); err != nil {
+			b.fault(&BuildError{Dir: b.res.Dir, Err: err})
+		}
+	}
+	out := make([]Object, 0, len(resources))
+	for i, r := range resources {
+		if r.GetName() == "" || r.GetKind() == "" || r.GetApiVersion() == "" {
+			b.fault(&BuildError{Dir: b.res.Dir, File: files[i], Err: errors.New("an object without apiVersion, kind or name in " + files[i])})
+			continue
+		}
+		data, err := r.MarshalJSON()
+		if err != nil {
+			b.fault(&BuildError{Dir: b.res.Dir, File: files[i], Err: err})
+			continue
+		}
+		more, err := decode(data, files[i])
+		if err != nil {
+			b.fault(&BuildError{Dir: b.res.Dir, File: files[i], Err: err})
+		}
+		out = append(out, more...)
+	}
+	return out
+}
+
+// decode turns one object's JSON into objects, as ReadObjects of fluxcd/pkg/ssa utils/object.go does:
+// lists are taken apart and kustomize's own kinds are dropped.
+func decode(data []byte, file string) ([]Object, error) {
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		return nil, err
+	}
+	if u.GroupVersionKind().Group == "kustomize.config.k8s.io" {
+		return nil, nil
+	}
+	if !u.IsList() {
+		return []Object{{Unstructured: u, File: file}}, nil
+	}
+	var out []Object
+	err := u.EachListItem(func(item runtime.Object) error {
+		out = append(out, Object{Unstructured: item.(*unstructured.Unstructured), File: file})
+		return nil
+	})
+	return out, err
+}
+
+// postBuild substitutes variables in every object that does not opt out.
+func (b *builder) postBuild(ks *unstructured.Unstructured, objects []Object) error {
+	raw, ok, err := unstructured.NestedMap(ks.Object, "spec", "postBuild")
+	if !ok || err != nil {
+		return err
+	}
+	var p postBuild
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &p); err != nil {
+		return fmt.Errorf("reading spec.postBuild: %w", err)
+	}
+	vars := p.variables(ks.GetNamespace(), b.opts.Lookup, b.opts.Vars)
+	b.res.Missing = vars.missing
+	if !vars.active() {
+		return nil
+	}
+	if err := vars.invalid(); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range objects {
+		if err := b.substitute(&objects[i], vars); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	slices.SortFunc(b.res.Unknown, func(a, b Unknown) int {
+		if a.Name != b.Name {
+			return cmpString(a.Name, b.Name)
+		}
+		return cmpString(a.Object, b.Object)
+	})
+	b.res.Unknown = slices.CompactFunc(b.res.Unknown, func(a, b Unknown) bool { return a.Name == b.Name })
+	return errors.Join(errs...)
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (b *builder) substitute(o *Object, vars variables) error {
+	if o.GetLabels()[substituteKey] == "disabled" || o.GetAnnotations()[substituteKey] == "disabled" {
+		return nil
+	}
+	if !mentions(o.Object, '$') {
+		return nil
+	}
+	id := o.ID()
+	data, err := o.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	data, unknown, err := vars.substitute(data)
+	for _, name := range unknown {
+		b.res.Unknown = append(b.res.Unknown, Unknown{Name: name, Object: id, File: o.File})
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	o.Unstructured = u
+	return nil
+}
+
+// setCommonMetadata adds spec.commonMetadata, which the controller does after substitution.
+func setCommonMetadata(ks *unstructured.Unstructured, objects []Object) {
+	labels, _, _ := unstructured.NestedStringMap(ks.Object, "spec", "commonMetadata", "labels")
+	annotations, _, _ := unstructured.NestedStringMap(ks.Object, "spec", "commonMetadata", "annotations")
+	for _, o := range objects {
+		if len(labels) > 0 {
+			o.SetLabels(merge(o.GetLabels(), labels))
+		}
+		if len(annotations) > 0 {
+			o.SetAnnotations(merge(o.GetAnnotations(), annotations))
+		}
+	}
+}
+
+func merge(into, from map[string]string) map[string]string {
+	if into == nil {
+		into = map[string]string{}
+	}
+	for k, v := range from {
+		into[k] = v
+	}
+	return into
+}

@@ -1,0 +1,162 @@
+package render
+
+import (
+	"bytes"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/fluxcd/pkg/sourceignore"
+	"github.com/fluxcd/pkg/sourceignore/gitignore"
+
+	"github.com/standup-sh/standup/pkg/repo"
+)
+
+// mount is where a source's root lies in the names that kustomize sees. It must not be "/", which
+// the generated resource paths are cut from.
+const mount = "/artifact"
+
+// Source is the content of one Flux artifact: a folder of a tree, without what source-controller
+// leaves out of the archive. It caches what it reads and may be used concurrently.
+type Source struct {
+	tree *repo.Tree
+	dir  string
+
+	patterns func() ([]gitignore.Pattern, error)
+	files    sync.Map // repository path → *kustFile
+	lines    sync.Map // repository path → []document
+}
+
+// NewSource gives the artifact of the folder dir of tree. ignore is the source's spec.ignore, in
+// .gitignore syntax.
+//
+// Which files are left out follows source-controller's gitrepository_controller.go and
+// fluxcd/pkg/artifact/storage SourceIgnoreFilter: version control files always; images, archives
+// and CI files only where neither a .sourceignore file nor spec.ignore says anything.
+func NewSource(tree *repo.Tree, dir, ignore string) (*Source, error) {
+	dir = path.Clean(dir)
+	if e, err := tree.Stat(dir); err != nil {
+		return nil, err
+	} else if !e.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
+	}
+	s := &Source{tree: tree, dir: dir}
+	s.patterns = sync.OnceValues(func() ([]gitignore.Pattern, error) { return s.readPatterns(ignore) })
+	return s, nil
+}
+
+// Tree returns the tree the source is a folder of.
+func (s *Source) Tree() *repo.Tree { return s.tree }
+
+// Dir returns the repository-relative folder that is the artifact's root; "." for the whole tree.
+func (s *Source) Dir() string { return s.dir }
+
+// Resolve returns the repository-relative folder that a Kustomization's spec.path names: clamped
+// to the source's root, as the controller does with securejoin.SecureJoin.
+func (s *Source) Resolve(specPath string) string {
+	return path.Join(s.dir, path.Clean("/"+strings.ReplaceAll(specPath, "\\", "/")))
+}
+
+// Exists reports whether the artifact holds a folder at the repository-relative path.
+func (s *Source) Exists(dir string) bool {
+	e, err := s.tree.Stat(dir)
+	return err == nil && e.IsDir()
+}
+
+func (s *Source) readPatterns(ignore string) ([]gitignore.Pattern, error) {
+	ps, err := s.ignoreFiles(s.dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	if ignore != "" {
+		ps = append(ps, sourceignore.ReadPatterns(strings.NewReader(ignore), nil)...)
+	}
+	if len(ps) == 0 {
+		return append(sourceignore.VCSPatterns(nil), sourceignore.DefaultPatterns(nil)...), nil
+	}
+	return append(sourceignore.VCSPatterns(nil), ps...), nil
+}
+
+// ignoreFiles reads the .sourceignore files below dir, each scoped to its own folder.
+func (s *Source) ignoreFiles(dir string, domain []string) ([]gitignore.Pattern, error) {
+	entries, err := s.tree.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var ps []gitignore.Pattern
+	for _, e := range entries {
+		if e.Name == sourceignore.IgnoreFile && e.Mode == 0 {
+			data, err := s.tree.ReadFile(path.Join(dir, e.Name))
+			if err != nil {
+				return nil, err
+			}
+			ps = append(ps, sourceignore.ReadPatterns(bytes.NewReader(data), domain)...)
+		}
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			sub := append(append([]string(nil), domain...), e.Name)
+			more, err := s.ignoreFiles(path.Join(dir, e.Name), sub)
+			if err != nil {
+				return nil, err
+			}
+			ps = append(ps, more...)
+		}
+	}
+	return ps, nil
+}
+
+// ignored reports whether the repository path is left out of the artifact.
+func (s *Source) ignored(name string, dir bool) bool {
+	rel, ok := s.rel(name)
+	if !ok || rel == "." {
+		return false
+	}
+	ps, err := s.patterns()
+	if err != nil {
+		return false
+	}
+	elems := strings.Split(rel, "/")
+	for i := len(ps) - 1; i >= 0; i-- {
+		if m := ps[i].Match(elems, dir); m != gitignore.NoMatch {
+			return m == gitignore.Exclude
+		}
+	}
+	return false
+}
+
+// rel turns a repository path into one relative to the source's root.
+func (s *Source) rel(name string) (string, bool) {
+	name = path.Clean(name)
+	if s.dir == "." {
+		return name, name != ".." && !strings.HasPrefix(name, "../")
+	}
+	if name == s.dir {
+		return ".", true
+	}
+	return strings.CutPrefix(name, s.dir+"/")
+}
+
+// within reports whether the repository path lies in the artifact.
+func (s *Source) within(name string) bool {
+	_, ok := s.rel(name)
+	return ok
+}
+
+// isFile and isDir describe a repository path as the artifact holds it.
+func (s *Source) isFile(name string) bool {
+	if !s.within(name) {
+		return false
+	}
+	e, err := s.tree.Stat(name)
+	return err == nil && !e.IsDir() && !s.ignored(name, false)
+}
+
+func (s *Source) isDir(name string) bool {
+	if !s.within(name) {
+		return false
+	}
+	e, err := s.tree.Stat(name)
+	return err == nil && e.IsDir()
+}

@@ -1,0 +1,399 @@
+package tiers
+
+import (
+	"context"
+	"errors"
+	"path"
+	"runtime"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/standup-sh/standup/pkg/render"
+	"github.com/standup-sh/standup/pkg/repo"
+)
+
+// kustomizeGroup is the API group of Flux Kustomizations, whatever the version.
+const kustomizeGroup = "kustomize.toolkit.fluxcd.io"
+
+// Load reads the graph below one entry path of a tree. Discovery goes on to a fixed point: the entry
+// is rendered, the Kustomizations in it are, and so on. The result depends on the tree and the
+// options alone.
+//
+// Errors: *NoEntryError and *AmbiguousEntryError when opts.Path is empty, *PathNotFoundError,
+// *ParseError when the entry path cannot be built at all, *SourceError for an entry of opts.Sources.
+func Load(ctx context.Context, tree *repo.Tree, opts Options) (*Graph, error) {
+	l := &loader{
+		tree: tree, opts: opts,
+		tiers:   map[Key]*state{},
+		sources: map[string]*source{},
+		configs: map[string]*config{},
+		charts:  map[Key]render.Object{},
+
+		contents: map[string]*render.Source{},
+	}
+	if err := l.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.discover(ctx); err != nil {
+		return nil, err
+	}
+	return l.graph(), nil
+}
+
+// loader is the state of one Load.
+type loader struct {
+	tree *repo.Tree
+	opts Options
+
+	entry   string
+	root    *state
+	tiers   map[Key]*state
+	sources map[string]*source
+	configs map[string]*config
+	// charts are the HelmReleases found, by namespace and name.
+	charts   map[Key]render.Object
+	problems []Problem
+	// contents are the sources whose files are at hand.
+	contents map[string]*render.Source
+}
+
+// state is a tier while it is being discovered.
+type state struct {
+	tier *Tier
+	// raw is the Kustomization as rendered, with the fields of its own API version.
+	raw *unstructured.Unstructured
+	// depth is the number of parents above it.
+	depth int
+	src   *render.Source
+	res   *render.Result
+	err   error
+	built bool
+}
+
+// discover renders tiers in rounds until no new one appears. A tier whose inputs are not known yet
+// waits as long as other tiers may still bring them.
+func (l *loader) discover(ctx context.Context) error {
+	for {
+		ready, waiting := l.pending()
+		if len(ready) == 0 {
+			if len(waiting) == 0 {
+				return nil
+			}
+			// Nothing more will come: go on with the topmost of those that wait.
+			top := waiting[0].depth
+			for _, s := range waiting {
+				top = min(top, s.depth)
+			}
+			for _, s := range waiting {
+				if s.depth == top {
+					ready = append(ready, s)
+				}
+			}
+		}
+		if err := l.build(ctx, ready); err != nil {
+			return err
+		}
+		for _, s := range ready {
+			l.absorb(s)
+		}
+	}
+}
+
+// pending lists the tiers to render, sorted: those whose source and variables are known, and the others.
+func (l *loader) pending() (ready, waiting []*state) {
+	for _, s := range l.tiers {
+		if s.built {
+			continue
+		}
+		if s.src == nil {
+			s.src = l.contentOf(s.tier.Source)
+		}
+		if s.src != nil && l.known(s) {
+			ready = append(ready, s)
+		} else {
+			waiting = append(waiting, s)
+		}
+	}
+	byKey := func(a, b *state) int { return compareKeys(a.tier.Key, b.tier.Key) }
+	slices.SortFunc(ready, byKey)
+	slices.SortFunc(waiting, byKey)
+	return ready, waiting
+}
+
+// build renders tiers on all cores.
+func (l *loader) build(ctx context.Context, batch []*state) error {
+	work := make(chan *state)
+	var wg sync.WaitGroup
+	opts := render.Options{Lookup: l.lookup, Vars: l.opts.Vars, AllowRemoteBases: l.opts.AllowRemoteBases}
+	for range min(runtime.GOMAXPROCS(0), len(batch)) {
+		wg.Go(func() {
+			for s := range work {
+				s.built = true
+				if s.src != nil {
+					s.res, s.err = s.src.Build(ctx, s.raw, opts)
+				}
+			}
+		})
+	}
+	for _, s := range batch {
+		work <- s
+	}
+	close(work)
+	wg.Wait()
+	return ctx.Err()
+}
+
+// absorb takes up what a rendered tier holds.
+func (l *loader) absorb(s *state) {
+	t := s.tier
+	if s.src == nil {
+		t.Opaque = l.whyUnknown(t.Source)
+		return
+	}
+	t.Dir = s.res.Dir
+	l.reportBuild(s)
+	if s.err != nil {
+		return
+	}
+	if l.opts.Objects {
+		t.Objects = s.res.Objects
+	}
+	if t.Kustomization.Spec.KubeConfig != nil {
+		// What it applies lands on another cluster.
+		return
+	}
+	for _, o := range s.res.Objects {
+		l.take(s, o)
+	}
+}
+
+// take sorts one object of a tier in.
+func (l *loader) take(s *state, o render.Object) {
+	gvk := o.GroupVersionKind()
+	switch {
+	case gvk.Group == kustomizeGroup && gvk.Kind == "Kustomization":
+		l.child(s, o)
+	case isSource(gvk.Group, gvk.Kind):
+		l.addSource(s, o)
+	case gvk.Group == "" && (gvk.Kind == "ConfigMap" || gvk.Kind == "Secret"):
+		l.addConfig(s, o)
+	case gvk.Group == "helm.toolkit.fluxcd.io" && gvk.Kind == "HelmRelease":
+		k := Key{Namespace: o.GetNamespace(), Name: o.GetName()}
+		if _, ok := l.charts[k]; !ok {
+			l.charts[k] = o
+		}
+	}
+}
+
+// child takes up a Kustomization that a tier applies.
+func (l *loader) child(parent *state, o render.Object) {
+	k := Key{Namespace: o.GetNamespace(), Name: o.GetName()}
+	if k == parent.tier.Key {
+		// The root applies itself. Its rendered form is the one that stays on the cluster.
+		if parent.tier.Parent == nil {
+			parent.tier.File, parent.tier.Line = o.File, o.Line
+		}
+		return
+	}
+	if old, ok := l.tiers[k]; ok {
+		l.duplicate(old, parent, o)
+		return
+	}
+	s, err := newState(o)
+	if err != nil {
+		l.problem(Problem{Rule: "invalid", Severity: Error, Tier: k, File: o.File, Line: o.Line,
+			Message: o.ID() + ": " + oneLine(err)})
+	}
+	p := parent.tier.Key
+	s.tier.Parent = &p
+	s.depth = parent.depth + 1
+	l.tiers[k] = s
+}
+
+// newState reads a rendered Kustomization. It always returns a state; the error says what of the
+// object could not be understood.
+func newState(o render.Object) (*state, error) {
+	ks := &kustomizev1.Kustomization{}
+	err := k8sruntime.DefaultUnstructuredConverter.FromUnstructured(o.Object, ks)
+	ks.SetGroupVersionKind(kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind))
+	t := &Tier{
+		Key:           Key{Namespace: o.GetNamespace(), Name: o.GetName()},
+		Kustomization: ks,
+		File:          o.File,
+		Line:          o.Line,
+	}
+	fillTier(t)
+	return &state{tier: t, raw: o.Unstructured}, err
+}
+
+// fillTier derives what follows from the Kustomization alone.
+func fillTier(t *Tier) {
+	spec := &t.Kustomization.Spec
+	t.Gate = spec.Wait || len(spec.HealthChecks) > 0
+	t.Suspend = spec.Suspend
+	ns := spec.SourceRef.Namespace
+	if ns == "" {
+		ns = t.Namespace
+	}
+	if spec.SourceRef.Kind != "" || spec.SourceRef.Name != "" {
+		t.Source = spec.SourceRef.Kind + "/" + ns + "/" + spec.SourceRef.Name
+	}
+	for _, d := range spec.DependsOn {
+		k := Key{Namespace: d.Namespace, Name: d.Name}
+		if k.Namespace == "" {
+			k.Namespace = t.Namespace
+		}
+		t.DependsOn = append(t.DependsOn, k)
+	}
+}
+
+// graph puts the result together.
+func (l *loader) graph() *Graph {
+	g := &Graph{Revision: l.tree.Revision, Entry: l.entry}
+	for _, s := range l.tiers {
+		g.Tiers = append(g.Tiers, s.tier)
+	}
+	g.Edges = l.edges(g.Tiers)
+	sortGraph(g)
+	l.check(g)
+	g.Problems = l.problems
+	sortProblems(g.Problems)
+	g.Problems = slices.Compact(g.Problems)
+	return g
+}
+
+// edges lists the constraints between the tiers found.
+func (l *loader) edges(tiers []*Tier) []Edge {
+	var out []Edge
+	byKey := index(tiers)
+	for _, t := range tiers {
+		if t.Parent != nil && byKey[*t.Parent] != nil {
+			out = append(out, Edge{From: t.Key, To: *t.Parent, Kind: Parent, File: t.File, Line: t.Line})
+		}
+		for _, d := range t.DependsOn {
+			if byKey[d] != nil {
+				out = append(out, Edge{From: t.Key, To: d, Kind: DependsOn, File: t.File, Line: t.Line})
+			}
+		}
+		if src := l.sources[t.Source]; src != nil && !l.related(t.Key, src.tier) && byKey[src.tier] != nil {
+			out = append(out, Edge{From: t.Key, To: src.tier, Kind: Source, File: src.obj.File, Line: src.obj.Line})
+		}
+	}
+	return out
+}
+
+// related reports whether one tier is the other or an ancestor of it. A source that an ancestor
+// applies adds nothing to the parent edge; one that a descendant applies came by bootstrap first.
+func (l *loader) related(a, b Key) bool {
+	return l.above(a, b) || l.above(b, a)
+}
+
+func (l *loader) above(k, ancestor Key) bool {
+	for seen := map[Key]bool{}; !seen[k]; {
+		if k == ancestor {
+			return true
+		}
+		seen[k] = true
+		s := l.tiers[k]
+		if s == nil || s.tier.Parent == nil {
+			return false
+		}
+		k = *s.tier.Parent
+	}
+	return false
+}
+
+func (l *loader) problem(p Problem) { l.problems = append(l.problems, p) }
+
+// reportBuild turns what a build found wrong into problems.
+func (l *loader) reportBuild(s *state) {
+	t := s.tier
+	var pe *render.PathError
+	switch {
+	case errors.As(s.err, &pe):
+		if strings.Contains(pe.Dir, "${") {
+			t.Opaque = "its path holds a variable that is not known"
+		} else {
+			t.Opaque = "path " + pe.Dir + " does not exist"
+			l.problem(Problem{Rule: "missing-path", Severity: Error, Tier: t.Key, File: t.File, Line: t.Line,
+				Message: "Kustomization/" + keyString(t.Key) + ": " + t.Opaque + l.nearPath(s, pe.Dir)})
+		}
+		return
+	case s.err != nil:
+		t.Opaque = oneLine(s.err)
+		return
+	}
+	for _, err := range s.res.Faults {
+		l.problem(faultProblem(t.Key, err))
+		if reason := opaqueFault(err); reason != "" && t.Opaque == "" {
+			t.Opaque = reason
+		}
+	}
+	l.reportVariables(s)
+}
+
+// faultProblem grades one thing that makes a build fail.
+func faultProblem(k Key, err error) Problem {
+	p := Problem{Rule: "build", Severity: Error, Tier: k, Message: oneLine(err)}
+	var fe *render.FileError
+	var re *render.ReferenceError
+	var be *render.BuildError
+	switch {
+	case errors.As(err, &fe):
+		p.Rule, p.File, p.Line = "unreadable", fe.File, fe.Line
+	case errors.As(err, &re) && re.Remote:
+		p.Rule, p.Severity, p.File, p.Line = "remote-base", Warning, re.File, re.Line
+	case errors.As(err, &re):
+		p.Rule, p.File, p.Line = "missing-file", re.File, re.Line
+	case errors.As(err, &be):
+		p.File = be.File
+		if p.File == "" {
+			p.File = path.Join(be.Dir, "kustomization.yaml")
+		}
+	}
+	return p
+}
+
+// opaqueFault says why the objects of a tier are not all known.
+func opaqueFault(err error) string {
+	var re *render.ReferenceError
+	if errors.As(err, &re) && re.Remote {
+		return "remote base " + re.Ref
+	}
+	return ""
+}
+
+func sortProblems(ps []Problem) {
+	sort.SliceStable(ps, func(i, j int) bool {
+		a, b := ps[i], ps[j]
+		if a.File != b.File {
+			return a.File < b.File
+		}
+		if a.Line != b.Line {
+			return a.Line < b.Line
+		}
+		if a.Rule != b.Rule {
+			return a.Rule < b.Rule
+		}
+		if a.Tier != b.Tier {
+			return less(a.Tier, b.Tier)
+		}
+		return a.Message < b.Message
+	})
+}
+
+func keyString(k Key) string { return k.Namespace + "/" + k.Name }
+
+func pathString(keys []Key) string {
+	names := make([]string, 0, len(keys))
+	for _, k := range keys {
+		names = append(names, keyString(k))
+	}
+	return strings.Join(names, " -> ")
+}
