@@ -76,10 +76,11 @@ func encode(patch map[string]any) []byte {
 	return data
 }
 
-// Answered reports whether a pass that began after the object's last request has ended. It says
-// nothing about how the pass ended.
-func Answered(obj metav1.Object, lastHandled string) bool {
-	return obj.GetAnnotations()[RequestAnnotation] == lastHandled
+// Answered reports whether a pass that began after the last request has ended, from the value of
+// [RequestAnnotation] and of status.lastHandledReconcileAt. It says nothing about how the pass
+// ended. An object that nobody has made a request of has answered.
+func Answered(requestedAt, lastHandled string) bool {
+	return requestedAt == "" || requestedAt == lastHandled
 }
 
 // SuspendManager names the field manager that owns spec.suspend, and whether any does. Where

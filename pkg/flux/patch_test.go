@@ -61,3 +61,15 @@ func TestSuspendedInGit(t *testing.T) {
 		}
 	}
 }
+
+func TestAnswered(t *testing.T) {
+	tests := []struct {
+		requested, handled string
+		want               bool
+	}{{"", "", true}, {"", "a", true}, {"a", "", false}, {"b", "a", false}, {"a", "a", true}}
+	for _, test := range tests {
+		if got := Answered(test.requested, test.handled); got != test.want {
+			t.Errorf("Answered(%q, %q): got %v, want %v", test.requested, test.handled, got, test.want)
+		}
+	}
+}

@@ -30,6 +30,8 @@ type Source struct {
 	// Revision is status.artifact.revision, such as "main@sha1:…"; empty without an artifact.
 	Revision  string
 	Suspended bool
+	// SuspendedInGit is what the function of that name says of the source object.
+	SuspendedInGit bool
 	// Static says that the source never has an artifact or a status: a HelmRepository of type oci.
 	Static bool
 	// URL is spec.url; empty for kinds without one.

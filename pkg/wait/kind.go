@@ -122,6 +122,7 @@ type sourceShape struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		URL     string `json:"url"`
+		Type    string `json:"type"`
 		Suspend bool   `json:"suspend"`
 	} `json:"spec"`
 	Status struct {
@@ -142,6 +143,8 @@ func readSource(kind string, u *unstructured.Unstructured) (*flux.Source, error)
 		Generation:           shape.Generation,
 		ObservedGeneration:   shape.Status.ObservedGeneration,
 		Suspended:            shape.Spec.Suspend,
+		SuspendedInGit:       flux.SuspendedInGit(u, shape.Spec.Suspend),
+		Static:               kind == sourcev1.HelmRepositoryKind && shape.Spec.Type == sourcev1.HelmRepositoryTypeOCI,
 		URL:                  shape.Spec.URL,
 		Conditions:           shape.Status.Conditions,
 		RequestedAt:          shape.Annotations[meta.ReconcileRequestAnnotation],
