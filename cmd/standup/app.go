@@ -114,7 +114,7 @@ func (a *app) rootAction(c *cli.Context) error {
 		name := c.Args().First()
 		e := &UsageError{Message: fmt.Sprintf("there is no command %q", name)}
 		if s := cli.SuggestCommand(c.App.Commands, name); s != "" {
-			e.Message += fmt.Sprintf("; did you mean %q?", s)
+			e.Message += ". " + s
 		}
 		return e
 	}
