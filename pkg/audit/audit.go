@@ -1,0 +1,194 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// Run audits a graph that was loaded with its objects. It is pure: it reads nothing but its
+// arguments, and gives equal results for equal ones.
+func Run(g *tiers.Graph, o Options) *Result {
+	w := newWorld(g, o)
+	r := newReplay(w)
+	var all []Finding
+	ready := -1
+	r.run()
+	ready = len(r.tiers) - len(r.stuck())
+	for _, c := range r.causes() {
+		all = append(all, r.findings(c)...)
+	}
+	all = append(all, w.races(reportedKinds(all))...)
+	all = append(all, w.unordered()...)
+	all = append(all, w.shared()...)
+	all = append(all, w.leaves()...)
+	all = append(all, w.tokens()...)
+	all = append(all, w.versions()...)
+	all = append(all, w.problems(all)...)
+	all = filter(all, o)
+	sortFindings(all)
+	res := &Result{Tiers: len(g.Tiers), Ready: ready, Kinds: w.kindTable(), Assumed: w.assumptions()}
+	res.Findings, res.Accepted, res.Unused = o.Config.accept(all, o.Now, w.configUse())
+	return res
+}
+
+// reportedKinds remembers which providers have an error about them in which tier.
+func reportedKinds(all []Finding) map[ref]bool {
+	out := map[ref]bool{}
+	for _, f := range all {
+		for _, at := range f.Related {
+			out[ref{cluster: "kind", namespace: f.Tier.String(), name: at.Note}] = true
+		}
+	}
+	return out
+}
+
+func filter(all []Finding, o Options) []Finding {
+	most := rank(tiers.Info)
+	if o.Severity != "" {
+		most = rank(o.Severity)
+	}
+	return slices.DeleteFunc(all, func(f Finding) bool {
+		return rank(f.Severity) > most || len(o.Rules) > 0 && !slices.Contains(o.Rules, f.Rule)
+	})
+}
+
+// kindTable lists every kind that the tiers use.
+func (w *world) kindTable() []Kind {
+	out := make([]Kind, 0, len(w.providers))
+	for _, p := range w.providers {
+		o := p.Primary()
+		k := Kind{Group: p.Group, Kind: p.Kind, Provider: string(o.Class), Evidence: o.Evidence, Tier: o.Tier, Hint: p.Hint}
+		if o.Class == crds.FromRuntime {
+			k.Trigger = o.Trigger()
+		}
+		if o.Class == crds.FromUnknown && w.config.Serves(p.GroupKind) {
+			k.Provider = string(crds.FromPlatform)
+		}
+		for _, u := range p.Uses {
+			if !slices.Contains(k.UsedBy, u.Tier) {
+				k.UsedBy = append(k.UsedBy, u.Tier)
+			}
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// assumptions lists what the replay took to be there because nothing in git makes it.
+func (w *world) assumptions() []Assumption {
+	byWhat := map[string][]tiers.Key{}
+	note := func(what string, i int) {
+		if k := w.tiers[i].Key; !slices.Contains(byWhat[what], k) {
+			byWhat[what] = append(byWhat[what], k)
+		}
+	}
+	for key, users := range w.users {
+		gk := schema.GroupKind{Group: key.group, Kind: key.kind}
+		if key.cluster == "" && len(w.supplies[key]) == 0 && !w.config.Serves(gk) {
+			for _, i := range users {
+				note("kind "+gk.String(), i)
+			}
+		}
+	}
+	for key, users := range w.inhabitants {
+		if key.cluster == "" && len(w.namespaces[key]) == 0 && !w.initialNamespace("", key.name) {
+			for _, i := range users {
+				note(key.String(), i)
+			}
+		}
+	}
+	for i, t := range w.tiers {
+		for _, in := range inputsOf(t) {
+			if len(w.byRef[in.ref]) == 0 && !w.declared(in.ref) {
+				note(in.ref.String(), i)
+			}
+		}
+	}
+	out := make([]Assumption, 0, len(byWhat))
+	for what, keys := range byWhat {
+		slices.SortFunc(keys, compareKeys)
+		out = append(out, Assumption{what, keys})
+	}
+	slices.SortFunc(out, func(a, b Assumption) int { return cmp.Compare(a.What, b.What) })
+	return out
+}
+
+// configUse marks the entries of beforeFlux that something in git needs.
+func (w *world) configUse() map[Entry]bool {
+	used := map[Entry]bool{}
+	if w.config == nil {
+		return used
+	}
+	b := w.config.Before
+	for key := range w.users {
+		for _, e := range b.Groups {
+			used[e] = used[e] || e.Value == key.group
+		}
+		for _, e := range b.Kinds {
+			used[e] = used[e] || e.Value == key.group+"/"+key.kind
+		}
+	}
+	for _, e := range b.Objects {
+		used[e] = w.needed(e.Value)
+	}
+	for _, list := range [][]Entry{b.CRDs, b.Helmfile} {
+		for _, e := range list {
+			used[e] = true // the loader of the paths says what is unused in them
+		}
+	}
+	return used
+}
+
+// needed reports whether a tier depends on, reads or lives in a declared object.
+func (w *world) needed(object string) bool {
+	for i, t := range w.tiers {
+		for _, k := range t.DependsOn {
+			if "Kustomization/"+k.String() == object {
+				return true
+			}
+		}
+		for _, in := range inputsOf(t) {
+			if in.ref.String() == object {
+				return true
+			}
+		}
+		for _, it := range w.items[i] {
+			if "Namespace/"+it.GetNamespace() == object {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// breaksBuild reports whether a problem of the graph means that Flux cannot build the tier.
+func breaksBuild(rule string) bool {
+	return slices.Contains([]string{problemBuild, problemPath, problemFile, problemUnreadable, problemInvalid, problemVariable}, rule)
+}
+
+// problems passes on the graph's own findings that the replay has not put into its own words.
+func (w *world) problems(all []Finding) []Finding {
+	said := map[string]bool{}
+	for _, f := range all {
+		said[f.Rule+" "+f.Tier.String()] = true
+	}
+	var out []Finding
+	for _, p := range w.graph.Problems {
+		switch {
+		case p.Rule == problemInput: // listed among the assumptions
+			continue
+		case p.Rule == cycle || p.Rule == childOfWaitingParent, p.Rule == missingDependency && p.Severity == tiers.Error:
+			continue // the replay finds them, and how much they block
+		case said[p.Rule+" "+p.Tier.String()]:
+			continue
+		}
+		f := Finding{Rule: p.Rule, Severity: p.Severity, Tier: p.Tier, At: Location{File: p.File, Line: p.Line}, Evidence: crds.EvidenceGit, Message: p.Message}
+		out = append(out, f)
+	}
+	return out
+}

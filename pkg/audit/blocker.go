@@ -1,0 +1,342 @@
+package audit
+
+import (
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// blockerKind says which of Flux's rules holds a tier up.
+type blockerKind string
+
+const (
+	byParent     blockerKind = "parent"    // the tier does not exist: its parent has not applied it
+	bySource     blockerKind = "source"    // the source object does not exist
+	byDependency blockerKind = "dependsOn" // a dependency is not ready
+	byMissing    blockerKind = "missing"   // a dependency does not exist
+	bySuspended  blockerKind = "suspended" // a dependency, child or release is suspended in git
+	byInput      blockerKind = "input"     // a ConfigMap, Secret or ServiceAccount that the pass itself needs
+	byBuild      blockerKind = "build"     // the tier cannot be built
+	bySOPS       blockerKind = "sops"      // an encrypted Secret and no decryption
+	byKind       blockerKind = "kind"      // the kind of an object is not known
+	byNamespace  blockerKind = "namespace" // the namespace of an object does not exist
+	byAccount    blockerKind = "account"   // the ServiceAccount of a bare Pod does not exist
+	byHealth     blockerKind = "health"    // a child or a release is not healthy
+	byAccess     blockerKind = "access"    // cross-namespace references are forbidden
+	byRelease    blockerKind = "release"   // a HelmRelease cannot run
+)
+
+// blocker is one thing that a tier waits for.
+type blocker struct {
+	kind blockerKind
+	// what is the object or kind waited for.
+	what ref
+	// item is the object that needs it; nil when the tier itself does.
+	item *item
+	// on lists the tiers that could bring it, the tier itself possibly among them.
+	on []int
+	// problem is the graph's own account of a tier that cannot be built.
+	problem *tiers.Problem
+}
+
+// gateBlockers are what keeps a tier's pass from reaching its first dry-run.
+func (r *replay) gateBlockers(i int) []blocker {
+	t := r.tiers[i]
+	var out []blocker
+	add := func(b blocker) {
+		if !r.forced[force{i, b.kind, b.what}] {
+			out = append(out, b)
+		}
+	}
+	if t.Parent != nil {
+		if p, ok := r.index[*t.Parent]; ok && !r.present[r.tierRef(i)] {
+			add(blocker{kind: byParent, what: r.tierRef(i), on: []int{p}})
+		}
+	}
+	if t.Suspend {
+		add(blocker{kind: bySuspended, what: r.tierRef(i)})
+	}
+	if b, ok := r.sourceBlocker(i); ok {
+		add(b)
+	}
+	for _, k := range t.DependsOn {
+		if b, ok := r.dependencyBlocker(k); ok {
+			add(b)
+		}
+	}
+	for _, in := range inputsOf(t) {
+		if b, ok := r.inputBlocker(i, in); ok {
+			add(b)
+		}
+	}
+	if p := r.buildProblem(i); p != nil {
+		add(blocker{kind: byBuild, what: r.tierRef(i), problem: p})
+	}
+	if t.Kustomization.Spec.Decryption == nil {
+		for _, it := range r.items[i] {
+			if it.Encrypted() && it.gk == (schema.GroupKind{Kind: "Secret"}) && !decryptionDisabled(it) {
+				add(blocker{kind: bySOPS, what: it.ref, item: it})
+			}
+		}
+	}
+	return out
+}
+
+// decryptionDisabled mirrors IsDecryptionDisabled in kustomize-controller's
+// internal/decryptor/decryptor.go.
+func decryptionDisabled(it *item) bool {
+	return it.GetAnnotations()[kustomizev1.GroupVersion.Group+"/decrypt"] == kustomizev1.DisabledValue
+}
+
+func (r *replay) tierRef(i int) ref {
+	t := r.tiers[i]
+	return ref{group: kustomizev1.GroupVersion.Group, kind: kustomizev1.KustomizationKind, namespace: t.Namespace, name: t.Name}
+}
+
+func (r *replay) sourceBlocker(i int) (blocker, bool) {
+	src := flux.SourceOf(r.tiers[i].Kustomization)
+	what := ref{kind: src.Kind, namespace: src.Namespace, name: src.Name}
+	if r.tiers[i].Parent == nil || len(r.sources[i]) == 0 {
+		return blocker{}, false // a root's source is there before it, and so is one that git does not show
+	}
+	for _, s := range r.sources[i] {
+		if r.applied[s] {
+			return blocker{}, false
+		}
+	}
+	return blocker{kind: bySource, what: what, on: r.sources[i]}, true
+}
+
+func (r *replay) dependencyBlocker(k tiers.Key) (blocker, bool) {
+	what := ref{group: kustomizev1.GroupVersion.Group, kind: kustomizev1.KustomizationKind, namespace: k.Namespace, name: k.Name}
+	j, ok := r.index[k]
+	switch {
+	case !ok && (r.declared(what) || r.perhaps(what)):
+		return blocker{}, false
+	case !ok:
+		return blocker{kind: byMissing, what: what}, true
+	case r.ready[j]:
+		return blocker{}, false
+	case r.tiers[j].Suspend:
+		return blocker{kind: bySuspended, what: what}, true
+	}
+	return blocker{kind: byDependency, what: what, on: []int{j}}, true
+}
+
+// perhaps reports whether the graph itself is not sure that a dependency is missing: it may lie in a
+// tier whose objects are not known.
+func (w *world) perhaps(dependency ref) bool {
+	found := false
+	for _, p := range w.graph.Problems {
+		if p.Rule == missingDependency && strings.Contains(p.Message, dependency.namespace+"/"+dependency.name+",") {
+			if p.Severity == tiers.Error {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// buildProblem is the graph's account of why a tier cannot be built, if it cannot.
+func (r *replay) buildProblem(i int) *tiers.Problem {
+	for j := range r.graph.Problems {
+		p := &r.graph.Problems[j]
+		if p.Tier == r.tiers[i].Key && p.Severity == tiers.Error && breaksBuild(p.Rule) {
+			return p
+		}
+	}
+	return nil
+}
+
+// stageBlockers are what the dry-run of one stage would stumble over.
+func (r *replay) stageBlockers(i int, stage flux.ApplyStage) []blocker {
+	var out []blocker
+	for _, it := range r.items[i] {
+		if it.stage != stage {
+			continue
+		}
+		for _, b := range r.itemBlockers(it) {
+			if !r.forced[force{i, b.kind, b.what}] {
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
+
+func (r *replay) itemBlockers(it *item) []blocker {
+	var out []blocker
+	if key := kindRef(it.ref.cluster, it.gk); !r.served(key) {
+		out = append(out, blocker{kind: byKind, what: key, item: it, on: supplyTiers(r.supplies[key])})
+	}
+	if ns := it.GetNamespace(); ns != "" && !r.clusterScoped[it.gk] {
+		if makers := r.namespaces[namespaceRef(it.ref.cluster, ns)]; len(makers) > 0 && !r.namespaceExists(it.ref.cluster, ns) {
+			out = append(out, blocker{kind: byNamespace, what: namespaceRef(it.ref.cluster, ns), item: it, on: itemTiers(makers)})
+		}
+	}
+	if account, ok := podAccount(it); ok {
+		if makers := r.byRef[account]; len(makers) > 0 && !r.present[account] {
+			out = append(out, blocker{kind: byAccount, what: account, item: it, on: itemTiers(makers)})
+		}
+	}
+	return out
+}
+
+// namespaceExists reports whether a namespace is there: from the start, from a Namespace that was
+// applied, or from a release that has created it.
+func (r *replay) namespaceExists(cluster, name string) bool {
+	if r.initialNamespace(cluster, name) {
+		return true
+	}
+	for _, it := range r.namespaces[namespaceRef(cluster, name)] {
+		if isRelease(it.gk) && r.running[it.ref] || !isRelease(it.gk) && r.present[it.ref] {
+			return true
+		}
+	}
+	return false
+}
+
+// podAccount is the ServiceAccount that admission looks up for a bare Pod: a Deployment's pods are
+// made later, and retried. A Pod without one uses "default", which every namespace gets.
+func podAccount(it *item) (ref, bool) {
+	if it.gk != (schema.GroupKind{Kind: "Pod"}) {
+		return ref{}, false
+	}
+	name := nestedString(it.Object.Object, "spec", "serviceAccountName")
+	if name == "" || name == "default" {
+		return ref{}, false
+	}
+	return ref{cluster: it.ref.cluster, kind: "ServiceAccount", namespace: it.GetNamespace(), name: name}, true
+}
+
+// unhealthy lists what a tier's health checks wait for; nothing for a tier that has none.
+func (r *replay) unhealthy(i int) []blocker {
+	var out []blocker
+	add := func(b blocker) {
+		if !r.forced[force{i, b.kind, b.what}] {
+			out = append(out, b)
+		}
+	}
+	for _, it := range r.watched(i) {
+		switch {
+		case isKustomization(it.gk):
+			j, ok := r.index[tiers.Key{Namespace: it.GetNamespace(), Name: it.GetName()}]
+			if !ok || j == i || r.ready[j] {
+				continue
+			}
+			if r.tiers[j].Suspend {
+				add(blocker{kind: bySuspended, what: it.ref, item: it})
+				continue
+			}
+			add(blocker{kind: byHealth, what: it.ref, item: it, on: []int{j}})
+		case r.releases[it.ref] != nil && !r.running[it.ref]:
+			if r.releases[it.ref].spec.Spec.Suspend {
+				add(blocker{kind: bySuspended, what: it.ref, item: it})
+				continue
+			}
+			add(blocker{kind: byRelease, what: it.ref, item: it, on: r.releaseNeeds(it.ref)})
+		}
+	}
+	return out
+}
+
+// watched lists the objects of the graph that a tier's health checks look at.
+func (r *replay) watched(i int) []*item {
+	spec := r.tiers[i].Kustomization.Spec
+	if spec.Wait {
+		return r.items[i]
+	}
+	var out []*item
+	for _, h := range spec.HealthChecks {
+		gv, err := schema.ParseGroupVersion(h.APIVersion)
+		if err != nil {
+			continue
+		}
+		if h.APIVersion == "" {
+			gv = schema.GroupVersion{Group: "apps", Version: "v1"}
+		}
+		key := ref{cluster: clusterOf(r.tiers[i]), group: gv.Group, kind: h.Kind, namespace: h.Namespace, name: h.Name}
+		if makers := r.byRef[key]; len(makers) > 0 {
+			out = append(out, makers[0])
+		}
+	}
+	return out
+}
+
+// releaseBlockers are what keeps helm-controller from installing a release.
+//
+// It follows reconcileRelease and checkDependencies in helm-controller's
+// internal/controller/helmrelease_controller.go.
+func (r *replay) releaseBlockers(rel *release) []blocker {
+	var out []blocker
+	if rel.spec.Spec.Suspend {
+		out = append(out, blocker{kind: bySuspended, what: rel.ref, item: rel.item})
+	}
+	for _, d := range rel.spec.Spec.DependsOn {
+		key := ref{cluster: rel.ref.cluster, group: helmv2.GroupVersion.Group, kind: helmv2.HelmReleaseKind, namespace: d.Namespace, name: d.Name}
+		if key.namespace == "" {
+			key.namespace = rel.GetNamespace()
+		}
+		dep, known := r.releases[key]
+		switch {
+		case known && r.running[key]:
+		case known:
+			out = append(out, blocker{kind: byRelease, what: key, item: rel.item, on: []int{dep.tier}})
+		case !r.opaque && len(r.byRef[key]) == 0 && !r.declared(key):
+			out = append(out, blocker{kind: byMissing, what: key, item: rel.item})
+		}
+	}
+	for _, in := range releaseInputs(rel) {
+		if makers := r.byRef[in]; len(makers) > 0 && !r.present[in] {
+			out = append(out, blocker{kind: byInput, what: in, item: rel.item, on: itemTiers(makers)})
+		}
+	}
+	ns := rel.namespace()
+	created := rel.spec.Spec.Install != nil && rel.spec.Spec.Install.CreateNamespace
+	if makers := r.namespaces[namespaceRef(rel.cluster(), ns)]; len(makers) > 0 && !created && !r.namespaceExists(rel.cluster(), ns) {
+		out = append(out, blocker{kind: byNamespace, what: namespaceRef(rel.cluster(), ns), item: rel.item, on: itemTiers(makers)})
+	}
+	return out
+}
+
+// releaseNeeds lists the tiers that a release which cannot run waits for.
+func (r *replay) releaseNeeds(key ref) []int {
+	rel := r.releases[key]
+	if !r.present[key] {
+		return []int{rel.tier}
+	}
+	var on []int
+	for _, b := range r.releaseBlockers(rel) {
+		on = append(on, b.on...)
+	}
+	return on
+}
+
+func supplyTiers(list []supply) []int {
+	var out []int
+	for _, s := range list {
+		if s.tier >= 0 {
+			out = append(out, s.tier)
+		}
+	}
+	return out
+}
+
+func itemTiers(list []*item) []int {
+	var out []int
+	for _, it := range list {
+		out = append(out, it.tier)
+	}
+	return out
+}
+
+func fromUnstructured(from map[string]any, to any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(from, to)
+}

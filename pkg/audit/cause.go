@@ -1,0 +1,240 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/standup-sh/standup/pkg/flux"
+)
+
+// cause is why some tiers can never come up: blockers that only those same tiers could lift, or
+// that nothing can. members is the smallest set of tiers that hold each other up, often just one.
+type cause struct {
+	members  []int
+	blockers []stuckOn
+	// blocked are the other tiers that wait for members, however indirectly.
+	blocked []int
+}
+
+// stuckOn is a blocker and the tier it holds up.
+type stuckOn struct {
+	tier int
+	blocker
+}
+
+// causes replays to the end and explains what is left; then it takes the explained blockers as
+// mended and goes on, so that one run finds every fault and each with its own blast radius.
+func (r *replay) causes() []cause {
+	var out []cause
+	for {
+		r.run()
+		round := r.firstCauses()
+		if len(round) == 0 {
+			return out
+		}
+		for i := range round {
+			for _, b := range round[i].blockers {
+				r.forced[force{b.tier, b.kind, b.what}] = true
+			}
+		}
+		out = append(out, round...)
+	}
+}
+
+// blockersOf lists what holds a tier up now.
+func (r *replay) blockersOf(i int) []blocker {
+	if gate := r.gateBlockers(i); len(gate) > 0 {
+		return gate
+	}
+	if r.applied[i] {
+		return r.unhealthy(i)
+	}
+	for _, stage := range stages() {
+		if stage > r.stages[i] {
+			return r.stageBlockers(i, stage)
+		}
+	}
+	return nil
+}
+
+// firstCauses finds the stuck tiers that wait for nothing but themselves: the components of the
+// waits-for graph that no edge leaves.
+func (r *replay) firstCauses() []cause {
+	stuck := r.stuck()
+	at := make(map[int]int, len(stuck))
+	for n, i := range stuck {
+		at[i] = n
+	}
+	blockers := make([][]blocker, len(stuck))
+	edges := make([][]int, len(stuck))
+	for n, i := range stuck {
+		blockers[n] = r.blockersOf(i)
+		for _, b := range blockers[n] {
+			for _, j := range b.on {
+				if m, ok := at[j]; ok && !slices.Contains(edges[n], m) {
+					edges[n] = append(edges[n], m)
+				}
+			}
+		}
+	}
+	var out []cause
+	for _, component := range components(edges) {
+		if leaves(component, edges) {
+			continue
+		}
+		c := cause{}
+		for _, n := range component {
+			c.members = append(c.members, stuck[n])
+		}
+		slices.Sort(c.members)
+		for _, i := range c.members {
+			for _, b := range blockers[at[i]] {
+				c.blockers = append(c.blockers, stuckOn{i, b})
+			}
+		}
+		c.blockers = decisive(c)
+		for _, n := range reaching(component, edges) {
+			c.blocked = append(c.blocked, stuck[n])
+		}
+		if len(c.blockers) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func leaves(component []int, edges [][]int) bool {
+	for _, n := range component {
+		for _, m := range edges[n] {
+			if !slices.Contains(component, m) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decisive picks, among the blockers of tiers that hold each other up, those to explain: what an
+// author can hardly have meant comes before an edge that he wrote down.
+func decisive(c cause) []stuckOn {
+	if len(c.members) == 1 {
+		return c.blockers
+	}
+	for _, kinds := range [][]blockerKind{
+		{byMissing, bySuspended, byBuild, bySOPS, byAccess},
+		{byKind}, {byNamespace, byAccount}, {byInput}, {bySource}, {byRelease},
+	} {
+		var out []stuckOn
+		for _, b := range c.blockers {
+			if slices.Contains(kinds, b.kind) {
+				out = append(out, b)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return c.blockers
+}
+
+// reaching lists the nodes outside the component from which it can be reached.
+func reaching(component []int, edges [][]int) []int {
+	back := make([][]int, len(edges))
+	for n, list := range edges {
+		for _, m := range list {
+			back[m] = append(back[m], n)
+		}
+	}
+	seen := make([]bool, len(edges))
+	queue := slices.Clone(component)
+	for _, n := range component {
+		seen[n] = true
+	}
+	var out []int
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, m := range back[n] {
+			if !seen[m] {
+				seen[m] = true
+				out = append(out, m)
+				queue = append(queue, m)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// components are the strongly connected components, by Tarjan's algorithm with a stack of its own:
+// a chain of ten thousand tiers must not become ten thousand calls.
+func components(edges [][]int) [][]int {
+	t := tarjan{edges: edges, index: make([]int, len(edges)), low: make([]int, len(edges)), on: make([]bool, len(edges))}
+	for n := range edges {
+		if t.index[n] == 0 {
+			t.visit(n)
+		}
+	}
+	return t.out
+}
+
+type tarjan struct {
+	edges      [][]int
+	index, low []int // index 0: not visited
+	on         []bool
+	stack      []int
+	next       int
+	out        [][]int
+}
+
+func (t *tarjan) visit(root int) {
+	type frame struct{ node, edge int }
+	t.open(root)
+	calls := []frame{{node: root}}
+	for len(calls) > 0 {
+		f := &calls[len(calls)-1]
+		if f.edge < len(t.edges[f.node]) {
+			m := t.edges[f.node][f.edge]
+			f.edge++
+			switch {
+			case t.index[m] == 0:
+				t.open(m)
+				calls = append(calls, frame{node: m})
+			case t.on[m]:
+				t.low[f.node] = min(t.low[f.node], t.index[m])
+			}
+			continue
+		}
+		n := f.node
+		calls = calls[:len(calls)-1]
+		if len(calls) > 0 {
+			p := calls[len(calls)-1].node
+			t.low[p] = min(t.low[p], t.low[n])
+		}
+		if t.low[n] == t.index[n] {
+			t.close(n)
+		}
+	}
+}
+
+func (t *tarjan) open(n int) {
+	t.next++
+	t.index[n], t.low[n], t.on[n] = t.next, t.next, true
+	t.stack = append(t.stack, n)
+}
+
+func (t *tarjan) close(n int) {
+	var component []int
+	for {
+		m := t.stack[len(t.stack)-1]
+		t.stack = t.stack[:len(t.stack)-1]
+		t.on[m] = false
+		component = append(component, m)
+		if m == n {
+			break
+		}
+	}
+	t.out = append(t.out, component)
+}
+
+// lastStage is the last stage that a tier's passes reach.
+func (r *replay) lastStage(i int) flux.ApplyStage { return r.stages[i] }

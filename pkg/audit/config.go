@@ -1,0 +1,278 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// ConfigFile is where a repository declares what an audit cannot see in it.
+const ConfigFile = ".standup.yaml"
+
+// Config is the content of [ConfigFile]:
+//
+//	beforeFlux:
+//	  platform: k3s                          # what the platform brings
+//	  groups: [gateway.networking.k8s.io]    # kinds that are there, whole groups
+//	  kinds: [monitoring.coreos.com/ServiceMonitor]
+//	  crds: [bootstrap/crds]                 # folders or files of CRDs that a bootstrap step applies
+//	  helmfile: [bootstrap/helmfile.yaml]    # charts that a bootstrap step installs
+//	  objects: [Namespace/flux-system, Secret/flux-system/sops-age]
+//	accept:
+//	  - rule: provider-not-upstream
+//	    tier: flux-system/apps               # optional, as is object; "*" matches any
+//	    reason: the retry costs a minute and nobody minds
+//	    expires: 2027-06-30
+type Config struct {
+	Before Before
+	Accept []Acceptance
+	// Path is where it was read; used in messages.
+	Path string
+}
+
+// Before is what is on the cluster before Flux starts.
+type Before struct {
+	// Platform names a distribution whose own kinds are there; Line is where.
+	Platform string
+	Groups   []Entry
+	Kinds    []Entry
+	// CRDs and Helmfile are repository-relative paths.
+	CRDs     []Entry
+	Helmfile []Entry
+	// Objects are written Kind/namespace/name or Kind/name.
+	Objects []Entry
+}
+
+// Entry is one value of the configuration and the line it is on.
+type Entry struct {
+	Value string
+	Line  int
+}
+
+// Acceptance is a finding that the authors of the repository live with.
+type Acceptance struct {
+	Rule, Tier, Object, Reason string
+	// Expires is the first day on which it no longer holds; never zero.
+	Expires time.Time
+	Line    int
+}
+
+// Unused is an entry of the configuration that no longer does anything.
+type Unused struct {
+	Line    int
+	Message string
+}
+
+// ConfigError says what is wrong with a configuration, and where.
+type ConfigError struct {
+	Path    string
+	Line    int
+	Message string
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("reading %s: line %d: %s", e.Path, e.Line, e.Message)
+}
+
+// ParseConfig reads a configuration. Unknown fields, unknown rules, an acceptance without a reason
+// or an expiry, and malformed values are errors of type *ConfigError, all of them joined.
+func ParseConfig(path string, data []byte) (*Config, error) {
+	c := &Config{Path: path}
+	var doc yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return c, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	p := &configParser{path: path}
+	p.document(doc.Content[0], c)
+	return c, errors.Join(p.errs...)
+}
+
+type configParser struct {
+	path string
+	errs []error
+}
+
+func (p *configParser) fail(n *yaml.Node, format string, args ...any) {
+	p.errs = append(p.errs, &ConfigError{Path: p.path, Line: n.Line, Message: fmt.Sprintf(format, args...)})
+}
+
+// fields calls one function a key of a mapping and reports the keys it has no function for.
+func (p *configParser) fields(n *yaml.Node, what string, known map[string]func(*yaml.Node)) {
+	if n.Kind != yaml.MappingNode {
+		p.fail(n, "%s is not a mapping", what)
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		f, ok := known[key.Value]
+		if !ok {
+			p.fail(key, "%s has no field %q", what, key.Value)
+			continue
+		}
+		f(value)
+	}
+}
+
+func (p *configParser) document(n *yaml.Node, c *Config) {
+	p.fields(n, "the document", map[string]func(*yaml.Node){
+		"beforeFlux": func(v *yaml.Node) { p.before(v, &c.Before) },
+		"accept":     func(v *yaml.Node) { c.Accept = p.acceptances(v) },
+	})
+}
+
+func (p *configParser) before(n *yaml.Node, b *Before) {
+	p.fields(n, "beforeFlux", map[string]func(*yaml.Node){
+		"platform": func(v *yaml.Node) { b.Platform = v.Value },
+		"groups":   func(v *yaml.Node) { b.Groups = p.entries(v, "groups") },
+		"kinds":    func(v *yaml.Node) { b.Kinds = p.checked(v, "kinds", "group/Kind") },
+		"crds":     func(v *yaml.Node) { b.CRDs = p.entries(v, "crds") },
+		"helmfile": func(v *yaml.Node) { b.Helmfile = p.entries(v, "helmfile") },
+		"objects":  func(v *yaml.Node) { b.Objects = p.checked(v, "objects", "Kind/namespace/name") },
+	})
+}
+
+func (p *configParser) entries(n *yaml.Node, field string) []Entry {
+	if n.Kind == yaml.ScalarNode {
+		return []Entry{{n.Value, n.Line}}
+	}
+	if n.Kind != yaml.SequenceNode {
+		p.fail(n, "%s is not a list", field)
+		return nil
+	}
+	var out []Entry
+	for _, v := range n.Content {
+		if v.Kind != yaml.ScalarNode || v.Value == "" {
+			p.fail(v, "an entry of %s is not a string", field)
+			continue
+		}
+		out = append(out, Entry{v.Value, v.Line})
+	}
+	return out
+}
+
+func (p *configParser) checked(n *yaml.Node, field, form string) []Entry {
+	out := p.entries(n, field)
+	for _, e := range out {
+		if !strings.Contains(e.Value, "/") {
+			p.errs = append(p.errs, &ConfigError{p.path, e.Line, fmt.Sprintf("%q in %s is not of the form %s", e.Value, field, form)})
+		}
+	}
+	return out
+}
+
+func (p *configParser) acceptances(n *yaml.Node) []Acceptance {
+	if n.Kind != yaml.SequenceNode {
+		p.fail(n, "accept is not a list")
+		return nil
+	}
+	var out []Acceptance
+	for _, v := range n.Content {
+		a := Acceptance{Line: v.Line}
+		text := func(to *string) func(*yaml.Node) { return func(v *yaml.Node) { *to = v.Value } }
+		p.fields(v, "an entry of accept", map[string]func(*yaml.Node){
+			"rule": text(&a.Rule), "tier": text(&a.Tier), "object": text(&a.Object), "reason": text(&a.Reason),
+			"expires": func(v *yaml.Node) {
+				day, err := time.Parse(time.DateOnly, v.Value)
+				if err != nil {
+					p.fail(v, "expires %q is not a date like 2027-06-30", v.Value)
+				}
+				a.Expires = day
+			},
+		})
+		switch {
+		case !slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == a.Rule }):
+			p.fail(v, "there is no rule %q", a.Rule)
+		case a.Reason == "":
+			p.fail(v, "accepting %s needs a reason", a.Rule)
+		case a.Expires.IsZero():
+			p.fail(v, "accepting %s needs a date on which it expires", a.Rule)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// matches reports whether the acceptance is meant for a finding.
+func (a Acceptance) matches(f Finding) bool {
+	wild := func(pattern, value string) bool { return pattern == "" || pattern == "*" || pattern == value }
+	tier := wild(a.Tier, f.Tier.String()) || a.Tier == f.Tier.Name
+	object := wild(a.Object, f.Object) || slices.Contains(f.Objects, a.Object)
+	return a.Rule == f.Rule && tier && object
+}
+
+// object reports whether an object is declared to be there before Flux. It may be asked of nil.
+func (c *Config) object(r ref) bool {
+	if c == nil || r.cluster != "" {
+		return false
+	}
+	return slices.ContainsFunc(c.Before.Objects, func(e Entry) bool { return e.Value == r.String() })
+}
+
+// Serves reports whether the configuration declares a kind, by itself or by its group. It may be
+// asked of nil.
+func (c *Config) Serves(gk schema.GroupKind) bool {
+	if c == nil {
+		return false
+	}
+	return slices.ContainsFunc(c.Before.Groups, func(e Entry) bool { return e.Value == gk.Group }) ||
+		slices.ContainsFunc(c.Before.Kinds, func(e Entry) bool { return e.Value == gk.Group+"/"+gk.Kind })
+}
+
+// accept splits findings into those that stand and those that the configuration accepts, and adds
+// what no entry matched any more.
+func (c *Config) accept(all []Finding, now time.Time, used map[Entry]bool) (open, accepted []Finding, unused []Unused) {
+	if c == nil {
+		return all, nil, nil
+	}
+	hits := make([]int, len(c.Accept))
+	for _, f := range all {
+		f.Accepted = nil
+		for i := range c.Accept {
+			a := &c.Accept[i]
+			if !a.matches(f) {
+				continue
+			}
+			hits[i]++
+			if now.IsZero() || now.Before(a.Expires) {
+				f.Accepted = a
+			}
+		}
+		if f.Accepted != nil {
+			accepted = append(accepted, f)
+		} else {
+			open = append(open, f)
+		}
+	}
+	for i, a := range c.Accept {
+		switch {
+		case hits[i] == 0:
+			unused = append(unused, Unused{a.Line, fmt.Sprintf("accept %s: nothing to accept any more", a.Rule)})
+		case !now.IsZero() && !now.Before(a.Expires):
+			unused = append(unused, Unused{a.Line, fmt.Sprintf("accept %s: expired on %s", a.Rule, a.Expires.Format(time.DateOnly))})
+		}
+	}
+	for _, list := range [][]Entry{c.Before.Groups, c.Before.Kinds, c.Before.CRDs, c.Before.Helmfile, c.Before.Objects} {
+		for _, e := range list {
+			if !used[e] {
+				unused = append(unused, Unused{e.Line, fmt.Sprintf("beforeFlux: nothing in git needs %s", e.Value)})
+			}
+		}
+	}
+	slices.SortStableFunc(unused, func(a, b Unused) int { return a.Line - b.Line })
+	return open, accepted, unused
+}
+
+var _ = tiers.Error

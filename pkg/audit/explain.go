@@ -1,0 +1,383 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// findings puts one cause into words: one finding a fault, however many objects share it.
+func (r *replay) findings(c cause) []Finding {
+	var out []Finding
+	out = append(out, r.kindFindings(c)...)
+	for _, group := range groupBlockers(c.blockers) {
+		if f, ok := r.explain(c, group); ok {
+			out = append(out, f)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, r.circle(c))
+	}
+	for i := range out {
+		r.addBlast(&out[i], c)
+	}
+	return out
+}
+
+// groupBlockers joins the blockers that differ only in the object that stumbles. Kinds are grouped
+// by their provider elsewhere, and edges of a circle as a whole.
+func groupBlockers(list []stuckOn) [][]stuckOn {
+	type key struct {
+		tier int
+		kind blockerKind
+		what ref
+	}
+	at := map[key]int{}
+	var out [][]stuckOn
+	for _, b := range list {
+		if b.kind == byKind || b.kind == byDependency || b.kind == byHealth || b.kind == byParent {
+			continue
+		}
+		k := key{b.tier, b.kind, b.what}
+		if b.kind == bySuspended && b.item == nil {
+			k.tier = -1 // one finding a suspended tier, whoever depends on it
+		}
+		n, ok := at[k]
+		if !ok {
+			n = len(out)
+			at[k] = n
+			out = append(out, nil)
+		}
+		out[n] = append(out[n], b)
+	}
+	return out
+}
+
+// explain words one group of blockers of the same tier, kind and target.
+func (r *replay) explain(c cause, group []stuckOn) (Finding, bool) {
+	b := group[0]
+	switch b.kind {
+	case byMissing:
+		return r.missing(b), true
+	case bySuspended:
+		return r.suspended(group), true
+	case byBuild:
+		return r.unbuildable(b), true
+	case bySOPS:
+		return r.encrypted(b), true
+	case byNamespace:
+		return r.namespaceNever(c, group), true
+	case byAccount:
+		return r.accountNever(c, group), true
+	case byInput, bySource:
+		return r.inputNever(c, b), true
+	case byRelease:
+		return r.releaseNever(b), true
+	case byAccess:
+		return r.forbidden(b), true
+	}
+	return Finding{}, false
+}
+
+func (r *world) at(rule string, i int, items []*item) Finding {
+	t := r.tiers[i]
+	f := Finding{Rule: rule, Severity: severityOf(rule), Tier: t.Key, At: Location{File: t.File, Line: t.Line}, Evidence: crds.EvidenceGit}
+	if len(items) > 0 {
+		f.Object = items[0].ID()
+		f.At = locationOf(items[0], "")
+		if f.At.File == "" {
+			f.At = Location{File: t.File, Line: t.Line}
+		}
+		for _, it := range items {
+			f.Objects = append(f.Objects, it.ID())
+			if at := locationOf(it, it.ID()); at.File != "" && !samePlace(at, f.At) {
+				f.Related = append(f.Related, at)
+			}
+		}
+	}
+	return f
+}
+
+func locationOf(it *item, note string) Location {
+	return Location{File: it.File, Line: it.Line, Note: note}
+}
+
+func samePlace(a, b Location) bool { return a.File == b.File && a.Line == b.Line }
+
+func (r *replay) addBlast(f *Finding, c cause) {
+	for _, i := range c.blocked {
+		f.Blocked = append(f.Blocked, r.tiers[i].Key)
+	}
+	for _, t := range r.tiers {
+		if slices.Contains(t.DependsOn, f.Tier) && slices.Contains(f.Blocked, t.Key) {
+			f.BlockedDirectly++
+		}
+	}
+	slices.SortFunc(f.Blocked, compareKeys)
+}
+
+func (r *replay) missing(b stuckOn) Finding {
+	t := r.tiers[b.tier]
+	if b.item != nil { // a HelmRelease's own dependsOn
+		f := r.at(releaseNeverHealthy, b.tier, []*item{b.item})
+		f.Message = fmt.Sprintf("%s depends on %s, which nothing makes", b.item.ID(), b.what)
+		f.Fix = fmt.Sprintf("correct the name in dependsOn of %s, or remove the entry", b.item.ID())
+		return f
+	}
+	target := tiers.Key{Namespace: b.what.namespace, Name: b.what.name}
+	f := r.at(missingDependency, b.tier, nil)
+	f.Object = b.what.String()
+	f.At = r.dependencyAt(t, target)
+	f.Message = fmt.Sprintf("%s depends on %s, and there is no such Kustomization", t.Key, target)
+	f.Cause = []string{"Flux looks the dependency up at every pass; while it does not exist the tier stays at DependencyNotReady, without an end"}
+	f.Fix = fmt.Sprintf("remove %s from spec.dependsOn of %s, or bring the Kustomization back", target, t.Key)
+	if near := r.nearest(target); near != "" {
+		f.Fix += "; did you mean " + near + "?"
+	}
+	if hr := r.releaseNamed(target); hr != nil {
+		f.Rule = dependsOnRelease
+		f.Message = fmt.Sprintf("%s depends on %s, which is a HelmRelease and not a Kustomization", t.Key, target)
+		f.Related = append(f.Related, locationOf(hr, hr.ID()))
+		f.Fix = fmt.Sprintf("depend on %s, the tier that applies %s, and let it wait for the release (wait: true, or the release in healthChecks)", r.tiers[hr.tier].Key, hr.ID())
+	}
+	return f
+}
+
+// releaseNamed finds a HelmRelease of a name, in the namespace asked for or else in any.
+func (r *replay) releaseNamed(k tiers.Key) *item {
+	var other *item
+	for i := range r.tiers {
+		for _, it := range r.items[i] {
+			if !isRelease(it.gk) || it.GetName() != k.Name {
+				continue
+			}
+			if it.GetNamespace() == k.Namespace {
+				return it
+			}
+			if other == nil {
+				other = it
+			}
+		}
+	}
+	return other
+}
+
+// nearest names a tier of the same name in another namespace, or of a name one slip away.
+func (w *world) nearest(k tiers.Key) string {
+	for _, t := range w.tiers {
+		if t.Name == k.Name {
+			return t.Key.String()
+		}
+	}
+	for _, t := range w.tiers {
+		if t.Namespace == k.Namespace && slips(t.Name, k.Name) == 1 {
+			return t.Key.String()
+		}
+	}
+	return ""
+}
+
+// slips is the edit distance of two names.
+func slips(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// dependencyAt is where an edge is written: the graph knows those whose target exists, and its
+// problems those whose target does not.
+func (w *world) dependencyAt(t *tiers.Tier, to tiers.Key) Location {
+	for _, e := range w.graph.Edges {
+		if e.From == t.Key && e.To == to && e.Kind == tiers.DependsOn && e.File != "" {
+			return Location{File: e.File, Line: e.Line}
+		}
+	}
+	for _, p := range w.graph.Problems {
+		if p.Tier == t.Key && strings.Contains(p.Message, to.Name) && p.Line > 0 {
+			return Location{File: p.File, Line: p.Line}
+		}
+	}
+	return Location{File: t.File, Line: t.Line}
+}
+
+func (r *replay) suspended(group []stuckOn) Finding {
+	b := group[0]
+	if b.item != nil { // something that the tier applies and waits for
+		f := r.at(waitsForSuspended, b.tier, []*item{b.item})
+		f.Message = fmt.Sprintf("%s waits for %s, which git keeps suspended", r.tiers[b.tier].Key, b.item.ID())
+		f.Cause = []string{"a suspended object is never reconciled, so on a cold cluster it has no status, and without one it never counts as healthy"}
+		f.Fix = fmt.Sprintf("remove suspend from %s; or take it out of what %s waits for (wait: false and healthChecks for the rest)", b.item.ID(), r.tiers[b.tier].Key)
+		return f
+	}
+	target := tiers.Key{Namespace: b.what.namespace, Name: b.what.name}
+	var who []string
+	for _, g := range group {
+		who = append(who, r.tiers[g.tier].Key.String())
+	}
+	f := r.at(dependsOnSuspended, r.index[target], nil)
+	f.Message = fmt.Sprintf("%s %s on %s, which git keeps suspended", words(who), verb(len(who), "depends", "depend"), target)
+	f.Cause = []string{"a tier that is suspended from the start never becomes Ready, and what depends on it stays at DependencyNotReady"}
+	f.Related = append(f.Related, r.dependencyAt(r.tiers[b.tier], target))
+	f.Fix = fmt.Sprintf("remove suspend: true from %s, or the dependency on it", target)
+	return f
+}
+
+func (r *replay) unbuildable(b stuckOn) Finding {
+	p := b.problem
+	f := r.at(p.Rule, b.tier, nil)
+	if p.File != "" {
+		f.At = Location{File: p.File, Line: p.Line}
+	}
+	f.Message = fmt.Sprintf("%s cannot be built: %s", r.tiers[b.tier].Key, p.Message)
+	f.Fix = "mend what the message names; kustomize build on the folder shows the same"
+	return f
+}
+
+func (r *replay) encrypted(b stuckOn) Finding {
+	f := r.at(encryptedWithoutKey, b.tier, []*item{b.item})
+	t := r.tiers[b.tier]
+	f.Message = fmt.Sprintf("%s is encrypted with SOPS, and %s has no spec.decryption", b.item.ID(), t.Key)
+	f.Cause = []string{"kustomize-controller refuses the whole pass before it applies anything: it would write the ciphertext to the cluster"}
+	f.Fix = fmt.Sprintf("add decryption: {provider: sops, secretRef: {name: …}} to %s", t.Key)
+	for _, other := range r.tiers {
+		if d := other.Kustomization.Spec.Decryption; d != nil && d.SecretRef != nil && other.Namespace == t.Namespace {
+			f.Fix = fmt.Sprintf("add decryption: {provider: %s, secretRef: {name: %s}} to %s, as %s has it", d.Provider, d.SecretRef.Name, t.Key, other.Key)
+			break
+		}
+	}
+	f.Related = append(f.Related, Location{File: t.File, Line: t.Line, Note: "the tier"})
+	return f
+}
+
+func (r *replay) releaseNever(b stuckOn) Finding {
+	f := r.at(releaseNeverHealthy, b.tier, []*item{b.item})
+	t := r.tiers[b.tier]
+	f.Message = fmt.Sprintf("%s waits for %s, which can never be installed", t.Key, b.item.ID())
+	if rel := r.releases[b.what]; rel != nil {
+		for _, rb := range r.releaseBlockers(rel) {
+			f.Cause = append(f.Cause, fmt.Sprintf("the release needs %s first", rb.what))
+		}
+	}
+	f.Fix = fmt.Sprintf("let %s come after what it needs, or take it out of what %s waits for", b.item.ID(), t.Key)
+	return f
+}
+
+// circle words tiers that hold each other up by edges alone.
+func (r *replay) circle(c cause) Finding {
+	for _, b := range c.blockers {
+		if b.kind != byHealth || len(b.on) == 0 {
+			continue
+		}
+		child := b.on[0]
+		f := r.at(childOfWaitingParent, child, nil)
+		parent, t := r.tiers[b.tier], r.tiers[child]
+		f.Related = append(f.Related, Location{File: parent.File, Line: parent.Line, Note: "the parent"})
+		f.Message = fmt.Sprintf("%s depends on %s, the parent that waits for it", t.Key, parent.Key)
+		if at := r.dependencyAt(t, parent.Key); slices.Contains(t.DependsOn, parent.Key) {
+			f.At = at
+		} else {
+			f.Message = fmt.Sprintf("%s waits for %s, which can come up only after it", parent.Key, t.Key)
+		}
+		f.Cause = []string{"a tier with wait: true is Ready only once the Kustomizations it applied are: each of the two waits for the other"}
+		f.Fix = fmt.Sprintf("remove %s from spec.dependsOn of %s: a child exists only after its parent has applied it; or set wait: false on the parent", parent.Key, t.Key)
+		return f
+	}
+	path := r.circlePath(c)
+	f := r.at(cycle, path[0], nil)
+	var names []string
+	for n, i := range path {
+		names = append(names, r.tiers[i].Key.String())
+		next := r.tiers[path[(n+1)%len(path)]]
+		at := r.dependencyAt(r.tiers[i], next.Key)
+		at.Note = fmt.Sprintf("%s needs %s", r.tiers[i].Key, next.Key)
+		if n == 0 {
+			f.At = Location{File: at.File, Line: at.Line}
+		}
+		f.Related = append(f.Related, at)
+	}
+	names = append(names, names[0])
+	f.Message = fmt.Sprintf("dependency cycle: %s", strings.Join(names, " → "))
+	f.Cause = []string{
+		"none of them can become Ready before another one of them is",
+		"a cycle also stops every Kustomization of the same source from reacting to new revisions",
+	}
+	f.Fix = fmt.Sprintf("remove one of the edges, most likely the one from %s to %s", names[len(names)-2], names[0])
+	return f
+}
+
+// circlePath walks the blockers of a cycle until it meets itself, from the smallest name on.
+func (r *replay) circlePath(c cause) []int {
+	next := map[int]int{}
+	for _, b := range c.blockers {
+		for _, j := range b.on {
+			if _, ok := next[b.tier]; !ok && slices.Contains(c.members, j) {
+				next[b.tier] = j
+			}
+		}
+	}
+	start := c.members[0]
+	for _, i := range c.members {
+		if compareKeys(r.tiers[i].Key, r.tiers[start].Key) < 0 {
+			start = i
+		}
+	}
+	var path []int
+	for i := start; !slices.Contains(path, i); {
+		path = append(path, i)
+		j, ok := next[i]
+		if !ok {
+			break
+		}
+		if k := slices.Index(path, j); k > 0 {
+			return path[k:]
+		}
+		i = j
+	}
+	return path
+}
+
+func (r *replay) forbidden(b stuckOn) Finding {
+	f := r.at(crossNamespaceSource, b.tier, nil)
+	t := r.tiers[b.tier]
+	f.Message = fmt.Sprintf("%s reads %s of another namespace, and the controllers run with --no-cross-namespace-refs", t.Key, b.what)
+	f.Cause = []string{"kustomize-controller stalls such a Kustomization with AccessDenied and does not try again"}
+	f.Fix = fmt.Sprintf("give namespace %s a source of its own, or move the tier into namespace %s", t.Namespace, b.what.namespace)
+	return f
+}
+
+func compareKeys(a, b tiers.Key) int { return strings.Compare(a.String(), b.String()) }
+
+// words joins names as prose does, the first few of many.
+func words(names []string) string {
+	const most = 6
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most-1], ", "), len(names)-most+1)
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}

@@ -1,0 +1,138 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// inputNever words a tier that must read what only itself, or something after it, applies.
+func (r *replay) inputNever(c cause, b stuckOn) Finding {
+	t := r.tiers[b.tier]
+	if b.item != nil {
+		return r.releaseNever(b)
+	}
+	own := slices.Contains(b.on, b.tier)
+	rule := inputDownstream
+	if own {
+		rule = ownInput
+	}
+	f := r.at(rule, b.tier, nil)
+	f.Object = b.what.String()
+	f.Objects = []string{f.Object}
+	field := "spec.sourceRef"
+	if b.kind == byInput {
+		for _, in := range inputsOf(t) {
+			if in.ref == b.what {
+				field = in.field
+			}
+		}
+	}
+	maker := r.makerAmong(b)
+	where := t.Key.String()
+	if maker != nil {
+		where = r.tiers[maker.tier].Key.String()
+		f.Related = append(f.Related, locationOf(maker, maker.ID()))
+	}
+	verb := "builds"
+	if field == "spec.serviceAccountName" || strings.HasPrefix(field, "spec.kubeConfig") {
+		verb = "applies"
+	}
+	if own {
+		f.Message = fmt.Sprintf("%s reads %s in %s, and applies it itself", t.Key, b.what, field)
+		f.Cause = []string{fmt.Sprintf("Flux reads it before it %s the tier, so the pass that would create it never gets that far", verb)}
+		f.Fix = fmt.Sprintf("move %s to a tier that %s depends on", b.what, t.Key)
+		return f
+	}
+	f.Message = fmt.Sprintf("%s reads %s in %s, and %s, which applies it, can come up only after %s", t.Key, b.what, field, where, t.Key)
+	f.Cause = []string{fmt.Sprintf("Flux reads it before it %s the tier", verb)}
+	f.Fix = fmt.Sprintf("move %s to a tier that comes before %s", b.what, t.Key)
+	if field == "spec.postBuild.substituteFrom" {
+		f.Fix += ", or mark it optional and give its variables defaults"
+	}
+	return f
+}
+
+// makerAmong is the object in git that a blocker waits for, one in the same tier if there is.
+func (r *replay) makerAmong(b stuckOn) *item {
+	list := r.byRef[b.what]
+	if b.kind == byNamespace {
+		list = r.namespaces[b.what]
+	}
+	if b.kind == bySource {
+		for key, items := range r.byRef {
+			if key.kind == b.what.kind && key.namespace == b.what.namespace && key.name == b.what.name {
+				list = items
+			}
+		}
+	}
+	for _, it := range list {
+		if it.tier == b.tier {
+			return it
+		}
+	}
+	if len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+func (r *replay) namespaceNever(c cause, group []stuckOn) Finding {
+	b := group[0]
+	var items []*item
+	for _, g := range group {
+		items = append(items, g.item)
+	}
+	t := r.tiers[b.tier]
+	maker := r.makerAmong(b)
+	rule := namespaceDownstream
+	if maker.tier == b.tier {
+		rule = samePassNamespace
+	}
+	f := r.at(rule, b.tier, items)
+	f.Related = append(f.Related, locationOf(maker, maker.ID()))
+	what := words(f.Objects)
+	if rule == samePassNamespace {
+		f.Message = fmt.Sprintf("%s can never be applied: only %s creates namespace %s, in the same pass", what, maker.ID(), b.what.name)
+		f.Cause = []string{"Flux dry-runs every object of the stage before it applies any, and the API server refuses an object whose namespace does not exist: the release is never applied"}
+		f.Fix = fmt.Sprintf("add a Namespace %s to %s: Flux applies Namespaces in a stage before", b.what.name, t.Key)
+		f.FixYAML = fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n", b.what.name)
+		return f
+	}
+	f.Message = fmt.Sprintf("%s can never be applied: namespace %s comes with %s in %s, which can come up only after %s",
+		what, b.what.name, maker.ID(), r.tiers[maker.tier].Key, t.Key)
+	f.Cause = []string{"the API server refuses an object whose namespace does not exist, and the refusal ends the pass"}
+	f.Fix = fmt.Sprintf("move the Namespace into %s, or into a tier before it", t.Key)
+	return f
+}
+
+func (r *replay) accountNever(c cause, group []stuckOn) Finding {
+	b := group[0]
+	f := r.at(samePassAccount, b.tier, []*item{b.item})
+	maker := r.makerAmong(b)
+	f.Related = append(f.Related, locationOf(maker, maker.ID()))
+	f.Message = fmt.Sprintf("%s can never be applied: its %s is in the same pass", b.item.ID(), b.what)
+	if maker.tier != b.tier {
+		f.Message = fmt.Sprintf("%s can never be applied: its %s is in %s, which can come up only after it", b.item.ID(), b.what, r.tiers[maker.tier].Key)
+	}
+	f.Cause = []string{"admission looks the ServiceAccount of a bare Pod up during the dry-run, which comes before anything of the stage is applied"}
+	f.Fix = "make it a Deployment or a Job, whose pods are created later; or move the ServiceAccount to a tier before"
+	return f
+}
+
+// shortDuration writes a duration as people do in manifests: 1h, 10m, 1h30m.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+var _ = tiers.Error

@@ -1,0 +1,280 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// kindFindings words the kinds that can never become known: one finding a tier and provider.
+func (r *replay) kindFindings(c cause) []Finding {
+	type key struct {
+		tier     int
+		provider *item
+	}
+	var order []key
+	groups := map[key][]stuckOn{}
+	supplies := map[key]supply{}
+	for _, b := range c.blockers {
+		if b.kind != byKind {
+			continue
+		}
+		s := r.chosen(c, b)
+		k := key{b.tier, s.item}
+		if _, ok := groups[k]; !ok {
+			order = append(order, k)
+			supplies[k] = s
+		}
+		groups[k] = append(groups[k], b)
+	}
+	var out []Finding
+	for _, k := range order {
+		out = append(out, r.kindFinding(c, groups[k], supplies[k]))
+	}
+	return out
+}
+
+// chosen is the supply to blame: the one in the same pass, or else one that is itself held up.
+func (r *replay) chosen(c cause, b stuckOn) supply {
+	list := r.supplies[b.what]
+	for _, s := range list {
+		if s.tier == b.tier {
+			return s
+		}
+	}
+	for _, s := range list {
+		if slices.Contains(c.members, s.tier) {
+			return s
+		}
+	}
+	return list[0]
+}
+
+func (r *replay) kindFinding(c cause, group []stuckOn, s supply) Finding {
+	i := group[0].tier
+	var items []*item
+	var kinds []string
+	for _, b := range group {
+		items = append(items, b.item)
+		if k := b.item.gk.String(); !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	f := r.at(r.kindRule(c, i, items[0], s), i, items)
+	f.Evidence = s.Evidence
+	if !s.sure {
+		f.Severity = tiers.Warning
+	}
+	what := words(f.Objects)
+	t := r.tiers[i]
+	provider := "nothing"
+	if s.item != nil {
+		provider = s.item.ID()
+		f.Related = append(f.Related, locationOf(s.item, provider))
+	}
+	switch f.Rule {
+	case samePassSecondOrder:
+		f.Message = fmt.Sprintf("%s can never be applied: %s creates %s only after %s, which is in the same pass", what, operator(s), kindWords(items), provider)
+	case constraintBesideTemplate:
+		f.Message = fmt.Sprintf("%s can never be applied: %s exists only after %s, its template, which is in the same pass", what, kindWords(items), provider)
+	case samePassChart, classBeforeChart:
+		f.Message = fmt.Sprintf("%s can never be applied: %s comes with the chart of %s, which is in the same pass", what, kindWords(items), provider)
+	case providerDownstream:
+		f.Message = fmt.Sprintf("%s can never be applied: %s comes with %s in %s, which can come up only after %s", what, kindWords(items), provider, r.tiers[s.tier].Key, t.Key)
+		f.Related = append(f.Related, r.pathBack(c, s.tier, i)...)
+	default:
+		f.Message = fmt.Sprintf("%s can never be applied: %s comes with %s, which can never run", what, kindWords(items), provider)
+	}
+	f.Cause = r.kindCause(f.Rule, t, items[0], provider, s)
+	f.Fix, f.FixYAML = r.kindFix(f.Rule, i, items, s)
+	return f
+}
+
+func (r *replay) kindRule(c cause, i int, it *item, s supply) string {
+	switch {
+	case s.tier != i && slices.Contains(c.members, s.tier) && len(c.members) > 1:
+		return providerDownstream
+	case s.tier != i || s.item != nil && suspendedRelease(r.releases[s.item.ref]):
+		return providerNeverRuns
+	case s.Class == crds.FromRuntime && isTemplate(s.item):
+		return constraintBesideTemplate
+	case s.Class == crds.FromRuntime && !isRelease(s.item.gk):
+		return samePassSecondOrder
+	case it.stage == flux.StageClasses:
+		return classBeforeChart
+	}
+	return samePassChart
+}
+
+func suspendedRelease(rel *release) bool { return rel != nil && rel.spec.Spec.Suspend }
+
+// isTemplate reports whether an object defines a kind by itself, so that its instances are what one
+// writes beside it: Gatekeeper's templates, Crossplane's definitions, kro's graphs.
+func isTemplate(it *item) bool {
+	return slices.Contains([]string{"ConstraintTemplate", "CompositeResourceDefinition", "ResourceGraphDefinition"}, it.gk.Kind)
+}
+
+func operator(s supply) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return "an operator"
+}
+
+// kindWords names the kinds of some objects.
+func kindWords(items []*item) string {
+	var kinds []string
+	for _, it := range items {
+		if k := "kind " + it.gk.Kind; !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	return words(kinds)
+}
+
+func (r *replay) kindCause(rule string, t *tiers.Tier, it *item, provider string, s supply) []string {
+	never := fmt.Sprintf("an unknown kind ends the pass before anything of its stage is applied: %s is never applied, and so the kind is never created", provider)
+	dryRun := "Flux dry-runs every object of a stage before it applies any"
+	switch rule {
+	case classBeforeChart:
+		return []string{fmt.Sprintf("Flux applies kinds that end in Class in a stage of their own, before HelmReleases; %s is a %s", it.ID(), it.gk.Kind), dryRun + "; " + never}
+	case samePassSecondOrder, samePassChart, constraintBesideTemplate:
+		return []string{dryRun, never}
+	case providerDownstream:
+		return []string{fmt.Sprintf("%s cannot be applied without the kind, and %s cannot come up without %s", t.Key, r.tiers[s.tier].Key, t.Key)}
+	}
+	if s.item != nil {
+		if rel := r.releases[s.item.ref]; rel != nil {
+			var out []string
+			for _, b := range r.releaseBlockers(rel) {
+				if b.kind == bySuspended {
+					out = append(out, fmt.Sprintf("%s is suspended in git", provider))
+					continue
+				}
+				out = append(out, fmt.Sprintf("%s needs %s first", provider, b.what))
+			}
+			return out
+		}
+	}
+	return nil
+}
+
+// pathBack lists the edges by which the provider's tier waits for the tier that needs it.
+func (r *replay) pathBack(c cause, from, to int) []Location {
+	prev := map[int]int{from: from}
+	queue := []int{from}
+	for len(queue) > 0 && prev[to] == 0 && to != from {
+		i := queue[0]
+		queue = queue[1:]
+		for _, b := range r.blockersOf(i) {
+			for _, j := range b.on {
+				if _, ok := prev[j]; !ok && slices.Contains(c.members, j) {
+					prev[j] = i
+					queue = append(queue, j)
+				}
+			}
+		}
+	}
+	var out []Location
+	for i := to; i != from; i = prev[i] {
+		p, ok := prev[i]
+		if !ok {
+			return nil
+		}
+		at := r.dependencyAt(r.tiers[p], r.tiers[i].Key)
+		at.Note = fmt.Sprintf("%s needs %s", r.tiers[p].Key, r.tiers[i].Key)
+		out = append([]Location{at}, out...)
+	}
+	return out
+}
+
+// kindFix is the smallest change that orders the kind before its objects.
+func (r *replay) kindFix(rule string, i int, items []*item, s supply) (string, string) {
+	t := r.tiers[i]
+	what := words(ids(items))
+	switch rule {
+	case samePassSecondOrder, constraintBesideTemplate, samePassChart, classBeforeChart:
+		name := tierName(t, s, rule)
+		if t.Parent == nil {
+			return fmt.Sprintf("move %s (%s) into a tier of its own with wait: true, and %s into another that depends on it", s.item.ID(), place(s.item), what),
+				tierManifest(t, name, strings.TrimSuffix(name, "-config"), "./"+name)
+		}
+		fix := fmt.Sprintf("move %s into a tier of their own that depends on %s", what, t.Key)
+		if len(items) == 1 {
+			fix = fmt.Sprintf("move %s into a tier of its own that depends on %s", what, t.Key)
+		}
+		if watches(t, s.item) {
+			fix += ", which waits"
+		} else {
+			fix += fmt.Sprintf(", and set wait: true on %s so that it is Ready only once the kind exists", t.Name)
+		}
+		return fix, tierManifest(t, name, t.Name, "./"+strings.TrimPrefix(siblingDir(t, name), "./"))
+	case providerDownstream:
+		return fmt.Sprintf("move %s into a tier that depends on %s, or move %s (%s) into a tier that comes before %s",
+			what, r.tiers[s.tier].Key, s.item.ID(), place(s.item), t.Key), ""
+	}
+	return fmt.Sprintf("let %s run, or remove %s", s.item.ID(), what), ""
+}
+
+func ids(items []*item) []string {
+	var out []string
+	for _, it := range items {
+		out = append(out, it.ID())
+	}
+	return out
+}
+
+func place(it *item) string {
+	if it.File == "" {
+		return "made by a generator"
+	}
+	return it.File
+}
+
+// watches reports whether a tier becomes Ready only after one of its objects is healthy.
+func watches(t *tiers.Tier, it *item) bool {
+	return tiers.Watches(t, it.gk.Group, it.gk.Kind, tiers.Key{Namespace: it.GetNamespace(), Name: it.GetName()})
+}
+
+// tierName proposes a name for the tier to split off.
+func tierName(t *tiers.Tier, s supply, rule string) string {
+	switch {
+	case rule == samePassSecondOrder || rule == constraintBesideTemplate:
+		suffix := strings.ToLower(s.item.gk.Kind)
+		if rule == constraintBesideTemplate {
+			suffix = "instances"
+		}
+		return t.Name + "-" + suffix
+	case t.Parent == nil:
+		return s.item.GetName() + "-config"
+	}
+	return t.Name + "-config"
+}
+
+func siblingDir(t *tiers.Tier, name string) string {
+	dir := strings.TrimSuffix(t.Kustomization.Spec.Path, "/")
+	if n := strings.LastIndex(dir, "/"); n >= 0 {
+		return dir[:n+1] + name
+	}
+	return name
+}
+
+// tierManifest writes the Kustomization to split off: like the tier it comes from, and after it.
+func tierManifest(t *tiers.Tier, name, dependsOn, path string) string {
+	spec := t.Kustomization.Spec
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n", name, t.Namespace)
+	fmt.Fprintf(&b, "  dependsOn:\n    - name: %s\n  interval: %s\n", dependsOn, shortDuration(spec.Interval.Duration))
+	if spec.RetryInterval != nil {
+		fmt.Fprintf(&b, "  retryInterval: %s\n", shortDuration(spec.RetryInterval.Duration))
+	}
+	fmt.Fprintf(&b, "  path: %s\n  prune: %t\n  wait: true\n  sourceRef:\n    kind: %s\n    name: %s\n", path, spec.Prune, spec.SourceRef.Kind, spec.SourceRef.Name)
+	if ns := spec.SourceRef.Namespace; ns != "" && ns != t.Namespace {
+		fmt.Fprintf(&b, "    namespace: %s\n", ns)
+	}
+	return b.String()
+}

@@ -1,0 +1,211 @@
+package audit
+
+import (
+	"slices"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	ssautil "github.com/fluxcd/pkg/ssa/utils"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/render"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// ref identifies an object on one cluster.
+type ref struct {
+	cluster         string // empty for the cluster Flux runs on: see clusterOf
+	group, kind     string
+	namespace, name string
+}
+
+func (r ref) String() string {
+	if r.namespace != "" {
+		return r.kind + "/" + r.namespace + "/" + r.name
+	}
+	return r.kind + "/" + r.name
+}
+
+// item is one object of one tier, with what the replay asks of it worked out once.
+type item struct {
+	*render.Object
+	tier  int
+	ref   ref
+	gk    schema.GroupKind
+	stage flux.ApplyStage
+}
+
+// release is a HelmRelease of some tier.
+type release struct {
+	*item
+	spec helmv2.HelmRelease
+}
+
+// world is the graph, indexed for the replay and the rules.
+type world struct {
+	graph     *tiers.Graph
+	providers []crds.Provider
+	before    *tiers.Before
+	tiers     []*tiers.Tier
+	index     map[tiers.Key]int
+	// items are the objects of each tier that Flux does not skip, in stage order.
+	items [][]*item
+	// byRef lists who makes an object, in tier order.
+	byRef    map[ref][]*item
+	releases map[ref]*release
+	// namespaces lists who makes a namespace: Namespace objects and createNamespace releases.
+	namespaces map[ref][]*item
+	// users lists the tiers that hold objects of a kind, inhabitants those with objects in a namespace.
+	users, inhabitants map[ref][]int
+	children           [][]int
+	// sources lists the tiers that apply the source of a tier.
+	sources [][]int
+	// supplies by cluster and kind.
+	supplies map[ref][]supply
+	// clusterScoped are the kinds that git's own CRDs declare as such.
+	clusterScoped map[schema.GroupKind]bool
+	opaque        bool // some tier's objects are not known
+	config        *Config
+}
+
+func newWorld(g *tiers.Graph, o Options) *world {
+	w := &world{
+		graph: g, providers: o.Providers, before: tiers.NewBefore(g), tiers: g.Tiers, index: make(map[tiers.Key]int, len(g.Tiers)),
+		items: make([][]*item, len(g.Tiers)), byRef: map[ref][]*item{}, releases: map[ref]*release{},
+		namespaces: map[ref][]*item{}, children: make([][]int, len(g.Tiers)), sources: make([][]int, len(g.Tiers)),
+		users: map[ref][]int{}, inhabitants: map[ref][]int{}, supplies: map[ref][]supply{}, clusterScoped: map[schema.GroupKind]bool{}, config: o.Config,
+	}
+	for i, t := range g.Tiers {
+		w.index[t.Key] = i
+	}
+	for i, t := range g.Tiers {
+		w.opaque = w.opaque || t.Opaque != ""
+		if t.Parent != nil {
+			if p, ok := w.index[*t.Parent]; ok {
+				w.children[p] = append(w.children[p], i)
+			}
+		}
+		w.addItems(i, t)
+	}
+	for _, e := range g.Edges {
+		from, ok := w.index[e.From]
+		to, ok2 := w.index[e.To]
+		if e.Kind == tiers.Source && ok && ok2 {
+			w.sources[from] = append(w.sources[from], to)
+		}
+	}
+	w.addSupplies(o.Providers)
+	return w
+}
+
+func (w *world) addItems(i int, t *tiers.Tier) {
+	cluster := clusterOf(t)
+	for j := range t.Objects {
+		o := &t.Objects[j]
+		if flux.Skipped(o.Unstructured, nil) {
+			continue
+		}
+		gvk := o.GroupVersionKind()
+		it := &item{
+			Object: o, tier: i, gk: gvk.GroupKind(), stage: flux.Stage(o.Unstructured, nil),
+			ref: ref{cluster: cluster, group: gvk.Group, kind: gvk.Kind, namespace: o.GetNamespace(), name: o.GetName()},
+		}
+		w.items[i] = append(w.items[i], it)
+		w.byRef[it.ref] = append(w.byRef[it.ref], it)
+		addOnce(w.users, kindRef(cluster, it.gk), i)
+		if ns := it.GetNamespace(); ns != "" {
+			addOnce(w.inhabitants, namespaceRef(cluster, ns), i)
+		}
+		switch {
+		case it.gk == (schema.GroupKind{Kind: "Namespace"}):
+			w.addNamespace(cluster, it.GetName(), it)
+		case ssautil.IsCRD(o.Unstructured):
+			if scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope"); scope == "Cluster" {
+				w.clusterScoped[crdKind(o.Unstructured)] = true
+			}
+		case it.gk.Group == helmv2.GroupVersion.Group && it.gk.Kind == helmv2.HelmReleaseKind:
+			w.addRelease(it)
+		}
+	}
+	slices.SortStableFunc(w.items[i], func(a, b *item) int { return int(a.stage) - int(b.stage) })
+}
+
+func (w *world) addRelease(it *item) {
+	r := &release{item: it}
+	if err := fromUnstructured(it.Object.Object, &r.spec); err != nil {
+		return // an API version of old, or a manifest that the API server will refuse
+	}
+	w.releases[it.ref] = r
+	if install := r.spec.Spec.Install; install != nil && install.CreateNamespace && !r.spec.Spec.Suspend {
+		w.addNamespace(r.cluster(), r.namespace(), it)
+	}
+}
+
+func (w *world) addNamespace(cluster, name string, it *item) {
+	key := namespaceRef(cluster, name)
+	w.namespaces[key] = append(w.namespaces[key], it)
+}
+
+// clusterOf names the cluster on which a tier's objects live: the one Flux runs on, or the one its
+// kubeConfig leads to.
+func clusterOf(t *tiers.Tier) string {
+	k := t.Kustomization.Spec.KubeConfig
+	switch {
+	case k == nil:
+		return ""
+	case k.SecretRef != nil:
+		return "Secret/" + t.Namespace + "/" + k.SecretRef.Name
+	case k.ConfigMapRef != nil:
+		return "ConfigMap/" + t.Namespace + "/" + k.ConfigMapRef.Name
+	}
+	return "remote"
+}
+
+// cluster names the cluster on which the release's chart is installed.
+func (r *release) cluster() string {
+	switch k := r.spec.Spec.KubeConfig; {
+	case k == nil:
+		return r.ref.cluster
+	case k.SecretRef != nil:
+		return "Secret/" + r.GetNamespace() + "/" + k.SecretRef.Name
+	case k.ConfigMapRef != nil:
+		return "ConfigMap/" + r.GetNamespace() + "/" + k.ConfigMapRef.Name
+	}
+	return "remote"
+}
+
+// namespace is the one that the chart's objects go to.
+func (r *release) namespace() string {
+	if ns := r.spec.Spec.TargetNamespace; ns != "" {
+		return ns
+	}
+	return r.GetNamespace()
+}
+
+func namespaceRef(cluster, name string) ref {
+	return ref{cluster: cluster, kind: "Namespace", name: name}
+}
+
+func crdKind(u *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+func isKustomization(gk schema.GroupKind) bool {
+	return gk.Group == kustomizev1.GroupVersion.Group && gk.Kind == kustomizev1.KustomizationKind
+}
+
+func isRelease(gk schema.GroupKind) bool {
+	return gk.Group == helmv2.GroupVersion.Group && gk.Kind == helmv2.HelmReleaseKind
+}
+
+// addOnce appends i unless it was the last to be appended.
+func addOnce(m map[ref][]int, key ref, i int) {
+	if list := m[key]; len(list) == 0 || list[len(list)-1] != i {
+		m[key] = append(list, i)
+	}
+}
