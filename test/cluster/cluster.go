@@ -135,6 +135,7 @@ func (c *Cluster) connect() error {
 	// Tests must not be slowed down by client-side throttling.
 	config.QPS, config.Burst = 200, 400
 	config.UserAgent = "standup-test-cluster"
+	config.WarningHandler = rest.NoWarnings{}
 	c.config = config
 	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("making a client: %w", err)

@@ -73,6 +73,7 @@ type Event struct {
 func Run(ctx context.Context, config *rest.Config, o Options, emit func(Event)) error {
 	config = rest.CopyConfig(config)
 	config.UserAgent = UserAgent
+	config.WarningHandler = rest.NoWarnings{}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
