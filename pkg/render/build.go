@@ -50,6 +50,9 @@ type Result struct {
 	// Faults say why the controller's build would fail; Objects is then what can be built without
 	// the parts at fault, in the best case all but one file.
 	Faults []error
+	// Linked are the files that the build reads through a symbolic link, which source-controller
+	// leaves out of an artifact made from git: the controller would not find them.
+	Linked []string
 	// Raw says that kustomize refused the whole and Objects are the documents as files write them.
 	Raw bool
 }
@@ -112,6 +115,7 @@ func (b *builder) run(o overlay) resmap.ResMap {
 	}
 	b.keep = keep
 	b.c = b.src.closure(b.res.Dir, file, kus, b.opts.AllowRemoteBases)
+	b.res.Linked = b.c.linked
 	for _, f := range b.c.faults {
 		b.fault(f.err)
 		kus = b.leaveOut(kus, f)

@@ -48,6 +48,8 @@ type closure struct {
 	faults []fault
 	// generators says that objects come from more than the files' own documents.
 	generators bool
+	// linked are the files that are read through a symbolic link.
+	linked []string
 	// kustomizations are the kustomization files, the built folder's own first.
 	kustomizations []kustDir
 }
@@ -81,6 +83,7 @@ func (s *Source) closure(dir, file string, kus *kustypes.Kustomization, allowRem
 
 func (w *walker) visit(dir, file string, kus *kustypes.Kustomization) {
 	w.c.files = append(w.c.files, file)
+	w.link(file)
 	w.c.kustomizations = append(w.c.kustomizations, kustDir{dir: dir, kus: kus})
 	if len(kus.OpenAPI) > 0 {
 		w.c.openapi = true
@@ -191,6 +194,14 @@ func (w *walker) add(name string) {
 	if !w.seen[name] {
 		w.seen[name] = true
 		w.c.files = append(w.c.files, name)
+		w.link(name)
+	}
+}
+
+// link notes a file that is not where its name says.
+func (w *walker) link(name string) {
+	if real, err := w.src.tree.Resolve(name); err == nil && real != path.Clean(name) {
+		w.c.linked = append(w.c.linked, name)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -51,6 +52,28 @@ func (s *Source) Tree() *repo.Tree { return s.tree }
 
 // Dir returns the repository-relative folder that is the artifact's root; "." for the whole tree.
 func (s *Source) Dir() string { return s.dir }
+
+// FS returns the artifact's files as an fs.FS rooted at the artifact's root, without those that are
+// left out of it. Symbolic links are listed, not followed.
+func (s *Source) FS() fs.FS { return artifactFS{s} }
+
+type artifactFS struct{ src *Source }
+
+func (f artifactFS) Open(name string) (fs.File, error) {
+	full := path.Join(f.src.dir, name)
+	if !f.src.isDir(full) && !f.src.isFile(full) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return f.src.tree.FS().Open(full)
+}
+
+func (f artifactFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	full := path.Join(f.src.dir, name)
+	entries, err := fs.ReadDir(f.src.tree.FS(), full)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return !e.IsDir() && f.src.ignored(path.Join(full, e.Name()), false)
+	}), err
+}
 
 // Resolve returns the repository-relative folder that a Kustomization's spec.path names: clamped
 // to the source's root, as the controller does with securejoin.SecureJoin.

@@ -28,15 +28,7 @@ const kustomizeGroup = "kustomize.toolkit.fluxcd.io"
 // Errors: *NoEntryError and *AmbiguousEntryError when opts.Path is empty, *PathNotFoundError,
 // *ParseError when the entry path cannot be built at all, *SourceError for an entry of opts.Sources.
 func Load(ctx context.Context, tree *repo.Tree, opts Options) (*Graph, error) {
-	l := &loader{
-		tree: tree, opts: opts,
-		tiers:   map[Key]*state{},
-		sources: map[string]*source{},
-		configs: map[string]*config{},
-		charts:  map[Key]render.Object{},
-
-		contents: map[string]*render.Source{},
-	}
+	l := newLoader(tree, opts)
 	if err := l.start(ctx); err != nil {
 		return nil, err
 	}
@@ -44,6 +36,17 @@ func Load(ctx context.Context, tree *repo.Tree, opts Options) (*Graph, error) {
 		return nil, err
 	}
 	return l.graph(), nil
+}
+
+func newLoader(tree *repo.Tree, opts Options) *loader {
+	return &loader{
+		tree: tree, opts: opts,
+		tiers:    map[Key]*state{},
+		sources:  map[string]*source{},
+		configs:  map[string]*config{},
+		charts:   map[Key]render.Object{},
+		contents: map[string]*render.Source{},
+	}
 }
 
 // loader is the state of one Load.
@@ -124,6 +127,16 @@ func (l *loader) pending() (ready, waiting []*state) {
 	slices.SortFunc(ready, byKey)
 	slices.SortFunc(waiting, byKey)
 	return ready, waiting
+}
+
+// sorted lists the tiers found so far by namespace and name.
+func (l *loader) sorted() []*state {
+	out := make([]*state, 0, len(l.tiers))
+	for _, s := range l.tiers {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b *state) int { return compareKeys(a.tier.Key, b.tier.Key) })
+	return out
 }
 
 // build renders tiers on all cores.
@@ -334,6 +347,11 @@ func (l *loader) reportBuild(s *state) {
 		if reason := opaqueFault(err); reason != "" && t.Opaque == "" {
 			t.Opaque = reason
 		}
+	}
+	for _, name := range s.res.Linked {
+		l.problem(Problem{Rule: "symlink", Severity: Warning, Tier: t.Key, File: name,
+			Message: "Kustomization/" + keyString(t.Key) + ": " + name +
+				" is reached through a symbolic link, which source-controller leaves out of an artifact"})
 	}
 	l.reportVariables(s)
 }
