@@ -1,0 +1,265 @@
+package crds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// Result is what [Run] found and did.
+type Result struct {
+	// Plan is the state before the first write.
+	Plan Plan
+	// Outcomes are the tiers that were freed, in the order in which it was done.
+	Outcomes []Outcome
+	// Nudged are the tiers that were asked for a pass.
+	Nudged []tiers.Key
+	// NotYet are the stuck tiers whose turn has not come.
+	NotYet []*NotYetError
+}
+
+// Changed counts the writes to objects, nudges not among them.
+func (r Result) Changed() int {
+	n := 0
+	for _, o := range r.Outcomes {
+		n += o.Changed()
+	}
+	return n
+}
+
+// Run frees every tier that is stuck and whose dependencies are ready: [Free], a nudge, then it
+// watches the tier's next pass until that has succeeded. Freeing one tier may bring the next one's
+// turn, so it goes on until nothing more can be done. It waits for nothing that Flux does by
+// itself: stuck tiers whose turn has not come are listed, and are an error only when nothing else is.
+//
+// A second run finds nothing missing and writes nothing. With Options.DryRun the outcomes are the
+// exact list of what would be written; nobody is nudged.
+//
+// Errors are those of [Free] and [PassError], one tier's joined to the other's in tier order: a
+// failure of one tier does not keep the others from being freed. emit may be nil.
+func Run(ctx context.Context, clients Clients, opts Options, emit func(Event)) (Result, error) {
+	r := &runner{clients: clients, opts: opts.complete(), emit: emit, tried: map[tiers.Key]bool{}}
+	if r.emit == nil {
+		r.emit = func(Event) {}
+	}
+	served, err := Discover(clients.Discovery)
+	if err != nil {
+		return r.result, err
+	}
+	live, err := ReadSnapshot(ctx, clients.Dynamic, opts.Graph)
+	if err != nil {
+		return r.result, err
+	}
+	r.result.Plan = NewPlan(ctx, opts.Graph, served, opts.Catalogue, PlanOptions{Snapshot: live, Rendered: opts.Rendered, Rules: r.opts.Rules})
+	if err := r.takeUp(ctx, served, live); err != nil {
+		return r.result, err
+	}
+	for {
+		progressed, err := r.sweep(ctx)
+		if err != nil {
+			return r.result, err
+		}
+		if !progressed {
+			return r.result, r.verdict()
+		}
+	}
+}
+
+type runner struct {
+	clients Clients
+	opts    Options
+	emit    func(Event)
+	result  Result
+	tried   map[tiers.Key]bool
+	errs    []error
+}
+
+// takeUp goes on where an earlier run was interrupted, or where a kind has come by another way: tiers
+// whose last pass failed for want of kinds that are all served now are asked for a pass, which Flux
+// by itself would make only an interval later.
+func (r *runner) takeUp(ctx context.Context, served *Served, live flux.Snapshot) error {
+	for _, t := range r.opts.Graph.Tiers {
+		k := live.Kustomizations[t.Key]
+		if _, lacks := r.result.Plan.Of(t.Key); lacks || k == nil || r.opts.DryRun || !failedForServed(k, served) {
+			continue
+		}
+		f, err := newFreer(r.clients, t.Key, r.opts, r.emit)
+		if err != nil {
+			return err
+		}
+		if err := r.seeThrough(ctx, f); err != nil {
+			if ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
+			}
+			r.errs = append(r.errs, err)
+		}
+		r.tried[t.Key] = true
+	}
+	return nil
+}
+
+// failedForServed reports whether a tier's last pass failed for kinds that are served now.
+func failedForServed(k *kustomizev1.Kustomization, served *Served) bool {
+	status := flux.Classify(k)
+	if status.State != flux.MayHeal && status.State != flux.Final {
+		return false
+	}
+	missing := flux.MissingKinds(status.Message)
+	for _, m := range missing {
+		if m.Form == flux.KindMissing && !served.Has(m.GVK) {
+			return false
+		}
+	}
+	return len(missing) > 0
+}
+
+// sweep tries every tier that lacks kinds once, in tier order.
+func (r *runner) sweep(ctx context.Context) (progressed bool, err error) {
+	r.result.NotYet = nil
+	for _, t := range r.result.Plan.Tiers {
+		if r.tried[t.Tier] || !r.mayHelp(t) {
+			continue
+		}
+		done, err := r.one(ctx, t.Tier)
+		if ctx.Err() != nil {
+			return false, errors.Join(err, ctx.Err())
+		}
+		progressed = progressed || done
+	}
+	return progressed, nil
+}
+
+// mayHelp leaves out tiers for which Flux does everything. A tier that lacks an unknown kind may
+// have failed for it, which only its status tells.
+func (r *runner) mayHelp(t TierPlan) bool {
+	return t.stuck() || r.opts.Bundle != nil ||
+		slices.ContainsFunc(t.Missing, func(m Missing) bool { return m.Verdict == NotKnown })
+}
+
+// one frees one tier and sees it through its pass.
+func (r *runner) one(ctx context.Context, key tiers.Key) (progressed bool, err error) {
+	f, err := newFreer(r.clients, key, r.opts, r.emit)
+	if err != nil {
+		return false, err
+	}
+	err = f.free(ctx)
+	var notYet *NotYetError
+	if errors.As(err, &notYet) {
+		r.result.NotYet = append(r.result.NotYet, notYet)
+		return false, nil
+	}
+	r.tried[key] = true
+	if len(f.outcome.Writes) > 0 || len(f.outcome.Excluded) > 0 {
+		r.result.Outcomes = append(r.result.Outcomes, f.outcome)
+	}
+	if err != nil {
+		r.errs = append(r.errs, err)
+		return false, err
+	}
+	if len(f.outcome.Writes) == 0 || r.opts.DryRun {
+		return false, nil
+	}
+	if err := r.seeThrough(ctx, f); err != nil {
+		r.errs = append(r.errs, err)
+		return false, err
+	}
+	return true, nil
+}
+
+// seeThrough asks a freed tier for a pass and waits until it has succeeded.
+func (r *runner) seeThrough(ctx context.Context, f *freer) error {
+	if k, err := f.kustomization(ctx, f.tier.Key); err != nil || k == nil || k.Spec.Suspend {
+		return err // a suspended tier makes no pass: resuming it is somebody else's decision
+	}
+	token, err := f.nudge(ctx)
+	if err != nil {
+		return err
+	}
+	r.result.Nudged = append(r.result.Nudged, f.tier.Key)
+	r.emit(Event{Kind: EventNudged, Tier: f.tier.Key})
+	if err := f.watchPass(ctx, token); err != nil {
+		return err
+	}
+	r.emit(Event{Kind: EventPassed, Tier: f.tier.Key})
+	return nil
+}
+
+// nudge asks for a pass and returns the token that the pass will answer.
+func (f *freer) nudge(ctx context.Context) (string, error) {
+	token := flux.Token(f.opts.Now())
+	_, err := f.clients.Dynamic.Resource(kustomizev1.GroupVersion.WithResource("kustomizations")).Namespace(f.tier.Namespace).
+		Patch(ctx, f.tier.Name, flux.PatchType, flux.NudgePatch(token), metav1.PatchOptions{FieldManager: flux.FieldManager})
+	if err != nil {
+		return "", fmt.Errorf("Kustomization/%s: asking for a pass: %w", f.tier.Key, err)
+	}
+	return token, nil
+}
+
+// watchPass waits for the end of the pass that answers a token. A pass that goes on for longer than
+// the timeout (health checks) is an error that says so; a revision that changes under it too.
+func (f *freer) watchPass(ctx context.Context, token string) error {
+	deadline := f.opts.Now().Add(f.opts.Timeout)
+	said := ""
+	for {
+		k, err := f.kustomization(ctx, f.tier.Key)
+		if err != nil {
+			return err
+		}
+		if k == nil {
+			return &PassError{Tier: f.tier.Key, Reason: flux.ReasonNotFound, Message: "it was deleted meanwhile"}
+		}
+		status := flux.Classify(k)
+		ready := readyCondition(k)
+		answered := k.Status.LastHandledReconcileAt == token
+		switch {
+		case answered && status.State == flux.Ready:
+			return nil
+		case answered && ready.Status == metav1.ConditionFalse && !status.Reconciling:
+			return f.passFailure(ctx, status)
+		case f.opts.Now().After(deadline):
+			return &PassError{Tier: f.tier.Key, Reason: status.Reason, Message: firstLine(status.Message), Running: true}
+		}
+		if text := firstLine(status.Message); text != said {
+			said = text
+			f.emit(Event{Kind: EventWaiting, Tier: f.tier.Key, Message: text})
+		}
+		if err := pause(ctx, f.opts.Poll); err != nil {
+			return err
+		}
+	}
+}
+
+// passFailure says why a pass failed; a revision that has changed since is the better reason.
+func (f *freer) passFailure(ctx context.Context, status flux.Status) error {
+	failure := &PassError{Tier: f.tier.Key, Reason: status.Reason, Message: firstLine(status.Message)}
+	live, err := f.snapshot(ctx)
+	if err != nil {
+		return failure
+	}
+	if changed := f.checkRevision(live); changed != nil {
+		return errors.Join(changed, failure)
+	}
+	return failure
+}
+
+// verdict is the error of the whole run.
+func (r *runner) verdict() error {
+	if len(r.errs) > 0 {
+		return errors.Join(r.errs...)
+	}
+	if r.result.Changed() > 0 || len(r.result.NotYet) == 0 {
+		return nil
+	}
+	errs := make([]error, 0, len(r.result.NotYet))
+	for _, e := range r.result.NotYet {
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
+}
