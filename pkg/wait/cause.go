@@ -161,3 +161,16 @@ func (c Cause) outside() bool {
 	}
 	return false
 }
+
+// Final reports whether time alone does not cure the cause: by what Flux's own rules say of the
+// failure, and otherwise by its nature.
+func (d Diagnosis) Final(snapshot flux.Snapshot) bool {
+	switch d.Cause {
+	case Cycle, TierSuspended, ChildSuspended, DependencySuspended, HelmReleaseSuspended, HelmReleaseFailed, SourceSuspended, SourceInTier,
+		HealthCheckFailed, PruneFailed, Forbidden, ImpersonationDenied, AdmissionDenied, Immutable, Invalid, StageTimeout, VersionNotServed:
+		return true
+	case InProgress, AwaitingRetry, DependencyMissing, NotApplied, ControllerDown:
+		return false // may still come
+	}
+	return flux.Classify(snapshot.Kustomizations[d.Tier]).State == flux.Final
+}

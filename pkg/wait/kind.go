@@ -155,3 +155,9 @@ func readSource(kind string, u *unstructured.Unstructured) (*flux.Source, error)
 	}
 	return source, nil
 }
+
+// SourceResource tells where a kind of source is served; false for any other kind.
+func SourceResource(kind string) (schema.GroupVersionResource, bool) {
+	resource := sourceResource(kind)
+	return sourcev1.GroupVersion.WithResource(resource), resource != ""
+}
