@@ -1,0 +1,253 @@
+package resume
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+
+	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// Dispatcher decides which objects to touch. It is immutable and safe for concurrent use.
+type Dispatcher struct {
+	opts     Options
+	tiers    map[tiers.Key]*tiers.Tier
+	selected map[tiers.Key]bool
+	children map[tiers.Key][]tiers.Key
+	appliers map[flux.SourceRef]tiers.Key // which tier of the graph applies a source
+}
+
+// NewDispatcher prepares the decisions for a graph. Its errors are those of [Selection.Of].
+func NewDispatcher(opts Options) (*Dispatcher, error) {
+	selected, err := opts.Selection.Of(opts.Graph)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dispatcher{
+		opts:     opts.withDefaults(),
+		tiers:    make(map[tiers.Key]*tiers.Tier, len(opts.Graph.Tiers)),
+		selected: selected,
+		children: make(map[tiers.Key][]tiers.Key),
+		appliers: make(map[flux.SourceRef]tiers.Key),
+	}
+	for _, t := range opts.Graph.Tiers {
+		d.tiers[t.Key] = t
+		if t.Parent != nil {
+			d.children[*t.Parent] = append(d.children[*t.Parent], t.Key)
+		}
+	}
+	for _, e := range opts.Graph.Edges {
+		if from := d.tiers[e.From]; e.Kind == tiers.Source && from != nil {
+			d.appliers[flux.SourceOf(from.Kustomization)] = e.To
+		}
+	}
+	return d, nil
+}
+
+// Decide says what to do on a snapshot, given what this run has done so far. It changes none of
+// its arguments; equal arguments give equal decisions. ctx only interrupts a readyExpr.
+func (d *Dispatcher) Decide(ctx context.Context, s flux.Snapshot, m Memory, now time.Time) Decision {
+	c := &deciding{Dispatcher: d, ctx: ctx, s: s, now: now, notes: maps.Clone(m.notes), index: make(map[Object]*Standing)}
+	if c.notes == nil {
+		c.notes = make(map[Object]note)
+	}
+	for _, k := range s.Kustomizations {
+		if flux.Classify(k).Reconciling {
+			c.running++
+		}
+	}
+	for _, ref := range c.sources() {
+		c.add(c.source(ref))
+	}
+	for _, t := range d.opts.Graph.Tiers {
+		c.add(c.tier(t))
+	}
+	c.waitForChildren()
+	for _, h := range c.releases() {
+		c.add(c.release(h))
+	}
+	c.settle()
+	return c.decision()
+}
+
+// deciding is one decision being made.
+type deciding struct {
+	*Dispatcher
+	ctx     context.Context
+	s       flux.Snapshot
+	now     time.Time
+	notes   map[Object]note
+	running int // Kustomizations in a pass now
+
+	all     []*Standing
+	index   map[Object]*Standing
+	actions []Action
+	wake    time.Time
+}
+
+func (c *deciding) add(s *Standing) {
+	c.all = append(c.all, s)
+	c.index[s.Object] = s
+}
+
+func (c *deciding) change(o Object, change func(*note)) note {
+	n := c.notes[o]
+	change(&n)
+	c.notes[o] = n
+	return n
+}
+
+func (c *deciding) wakeAt(t time.Time) {
+	if c.wake.IsZero() || t.Before(c.wake) {
+		c.wake = t
+	}
+}
+
+// due reports whether a time has come, and sees to it that the next decision is made when it has.
+func (c *deciding) due(t time.Time) bool {
+	if c.now.Before(t) {
+		c.wakeAt(t)
+		return false
+	}
+	return true
+}
+
+// inFlight reports whether the object is being patched, or was and the snapshot does not show it.
+func (c *deciding) inFlight(o Object) bool {
+	n := c.notes[o]
+	if n.sending || n.freeing {
+		return true
+	}
+	if n.token == "" {
+		return false
+	}
+	requested, _, exists := request(o, c.s)
+	if exists && requested == n.token {
+		if n.pending { // it did arrive, whatever its error said
+			c.change(o, func(n *note) { n.pending, n.errors = false, 0 })
+		}
+		return false
+	}
+	return !n.pending && exists && requested == n.before && !c.due(n.sentAt.Add(watchLag))
+}
+
+// The times that nothing on the cluster tells.
+const (
+	// watchLag is how long a write may take to show in the snapshot.
+	watchLag = time.Minute
+	// idleGrace is how long Flux may take to begin a pass that it begins by itself.
+	idleGrace = 10 * time.Second
+	// maxHeals bounds the requests made because a failure may heal.
+	maxHeals = 10
+)
+
+// act wants something done to an object, unless its tier must be freed first or its last patch
+// failed a moment ago.
+func (c *deciding) act(o Object, verb Verb, why Why) {
+	if !c.free(o) && c.due(c.notes[o].notBefore) {
+		c.actions = append(c.actions, Action{Verb: verb, Object: o, Why: why})
+	}
+}
+
+// free wants a stuck tier freed, and reports whether that must come before anything else.
+func (c *deciding) free(o Object) bool {
+	n := c.notes[o]
+	key, ok := o.Tier()
+	if !ok || c.opts.Stuck == nil || n.freed || n.freeGivenUp || !c.opts.Stuck(key, c.s) {
+		return false
+	}
+	if c.due(n.freeAgain) {
+		c.actions = append(c.actions, Action{Verb: Free, Object: o, Why: WhyStuck})
+	}
+	return true
+}
+
+// heal wants another pass of an object whose last one failed for a reason that may pass.
+func (c *deciding) heal(o Object, status flux.Status) {
+	n := c.change(o, func(n *note) {
+		if n.failureSeen.IsZero() || !n.failure.Equal(status.Since.Time) {
+			n.failure, n.failureSeen = status.Since.Time, c.now
+		}
+	})
+	switch {
+	case c.free(o):
+	case n.freshlyFreed:
+		c.act(o, Nudge, WhyFreed)
+	case n.healed < maxHeals && c.due(n.failureSeen.Add(backoff(healRetry, healRetryMax, n.healed))):
+		c.act(o, Nudge, WhyHeal)
+	}
+}
+
+// start wants a pass of an object that Flux should begin by itself, once it has had the time and
+// has a worker to spare: what stands in its queue needs no request.
+func (c *deciding) start(o Object) {
+	n := c.change(o, func(n *note) {
+		if n.idle.IsZero() {
+			n.idle = c.now
+		}
+	})
+	if c.due(n.idle.Add(idleGrace)) {
+		if c.running >= c.opts.Workers {
+			c.wakeAt(c.now.Add(idleGrace))
+			return
+		}
+		c.act(o, Nudge, WhyIdle)
+	}
+}
+
+// begin forgets what the memory holds about an older revision of the object's source.
+func (c *deciding) begin(o Object, revision string) {
+	c.change(o, func(n *note) {
+		if n.revision != revision {
+			n.revision = revision
+			n.runnable, n.idle, n.failure, n.failureSeen = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+			n.healed, n.turnedAway = 0, 0
+		}
+	})
+}
+
+// limit stops an object that nothing has kept from its pass for too long.
+func (c *deciding) limit(st *Standing, limit time.Duration) {
+	moving := len(st.Blockers) == 0 && (st.Phase == Working || st.Phase == Failing)
+	n := c.change(st.Object, func(n *note) {
+		switch {
+		case !moving:
+			n.runnable = time.Time{}
+		case n.runnable.IsZero():
+			n.runnable = c.now
+		}
+		if st.Phase == Settled {
+			n.healed, n.turnedAway, n.idle = 0, 0, time.Time{}
+		}
+	})
+	if moving && c.due(n.runnable.Add(limit)) {
+		st.Phase, st.Cause = Stopped, CauseTimeout
+		c.actions = slices.DeleteFunc(c.actions, func(a Action) bool { return a.Object == st.Object })
+	}
+}
+
+// decision puts the parts together.
+func (c *deciding) decision() Decision {
+	d := Decision{Actions: c.actions, Wake: c.wake, Memory: Memory{notes: c.notes}, Done: len(c.actions) == 0}
+	for _, st := range c.all {
+		d.Standings = append(d.Standings, *st)
+		if n := c.notes[st.Object]; n.sending || n.freeing || c.awaited(st) {
+			d.Done = false
+		}
+	}
+	return d
+}
+
+// awaited reports whether the run waits for the object: for every selected tier that may still come
+// up, and for the releases that are to be resumed.
+func (c *deciding) awaited(st *Standing) bool {
+	if st.Phase != Working && st.Phase != Blocked && st.Phase != Failing {
+		return false
+	}
+	_, isTier := st.Object.Tier()
+	return isTier && st.Selected || st.Object.Kind == helmv2.HelmReleaseKind && st.Status.State == flux.Suspended
+}

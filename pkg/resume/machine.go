@@ -1,0 +1,279 @@
+package resume
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/standup-sh/standup/pkg/flux"
+)
+
+// machine is a run without its I/O: snapshots and results go in, commands and events come out. It
+// belongs to one goroutine.
+type machine struct {
+	*Dispatcher
+	emit     func(Event)
+	memory   Memory
+	snapshot flux.Snapshot
+	last     Decision
+	shown    map[Object]string
+	seen     bool // a snapshot has been read
+	started  time.Time
+	deadline time.Time
+	inFlight int
+	lease    leaseState
+	meter    meter
+	summary  Summary
+	fatal    error
+}
+
+type leaseState int
+
+const (
+	leaseFree leaseState = iota
+	leaseWanted
+	leaseHeld
+)
+
+// command is something to carry out: a patch, a call of Options.Free, or the taking of the lease.
+type command struct {
+	Action
+	patch []byte
+	lease bool
+}
+
+// result is how a command ended.
+type result struct {
+	command
+	outcome FreeOutcome
+	err     error
+}
+
+func newMachine(d *Dispatcher, emit func(Event)) *machine {
+	m := &machine{Dispatcher: d, emit: emit, shown: make(map[Object]string), meter: newMeter(d.opts.Workers)}
+	if d.opts.Lease == nil {
+		m.lease = leaseHeld
+	}
+	return m
+}
+
+// observe takes in a snapshot.
+func (m *machine) observe(s flux.Snapshot, now time.Time) {
+	m.snapshot = s
+	m.meter.observe(s, now)
+	if !m.seen {
+		m.seen, m.started = true, now
+		timeout := m.opts.Timeout
+		if timeout <= 0 {
+			timeout = TotalLimit(m.opts.Graph)
+		}
+		m.deadline = now.Add(timeout)
+	}
+}
+
+// next decides what to do now. wake is when to ask again, whatever happens; over means that the run
+// has ended, with the error that end returns.
+func (m *machine) next(ctx context.Context, now time.Time) (commands []command, wake time.Time, over bool) {
+	if !m.seen || m.fatal != nil {
+		return nil, time.Time{}, m.fatal != nil
+	}
+	first := m.last.Standings == nil
+	m.last = m.Decide(ctx, m.snapshot, m.memory, now)
+	m.memory = m.last.Memory
+	m.report(first, now)
+	if m.last.Done || !now.Before(m.deadline) || m.opts.FailFast && m.failed() {
+		return nil, time.Time{}, true
+	}
+	wake = m.last.Wake
+	if wake.IsZero() || m.deadline.Before(wake) {
+		wake = m.deadline
+	}
+	return m.commands(now), wake, false
+}
+
+// commands turns the decision's actions into what can be started now.
+func (m *machine) commands(now time.Time) []command {
+	if len(m.last.Actions) == 0 || m.lease == leaseWanted {
+		return nil
+	}
+	if m.lease == leaseFree {
+		m.lease = leaseWanted
+		return []command{{lease: true}}
+	}
+	var commands []command
+	for _, a := range m.last.Actions {
+		if m.inFlight >= m.opts.Parallel {
+			break
+		}
+		c := command{Action: a}
+		if a.Verb == Free {
+			m.memory = m.memory.with(a.Object, func(n *note) { n.freeing = true })
+		} else {
+			m.memory = m.memory.sent(a, now, m.snapshot)
+			c.patch = patchFor(a.Verb, m.memory.note(a.Object).token)
+		}
+		m.inFlight++
+		commands = append(commands, c)
+	}
+	return commands
+}
+
+func patchFor(verb Verb, token string) []byte {
+	switch verb {
+	case Resume:
+		return flux.ResumePatch(token)
+	case Reset:
+		return flux.ResetPatch(token)
+	case Nudge, Free:
+	}
+	return flux.NudgePatch(token)
+}
+
+// finish takes in how a command ended.
+func (m *machine) finish(r result, now time.Time) {
+	switch {
+	case r.lease:
+		m.lease = leaseHeld
+		if r.err != nil {
+			m.fatal = r.err
+			return
+		}
+		m.emit(Event{Time: now, Kind: EventLease})
+		return
+	case r.Verb == Free:
+		m.freed(r, now)
+	case r.err == nil:
+		m.memory = m.memory.arrived(r.Object, now)
+		m.count(r.Verb)
+		m.emit(Event{Time: now, Kind: EventAction, Action: &r.Action})
+	default:
+		m.refused(r, now)
+	}
+	m.inFlight--
+}
+
+// freed takes in the outcome of Options.Free. One that fails is tried again with back-off, and given
+// up in the end: then Flux's own message says what is wrong.
+func (m *machine) freed(r result, now time.Time) {
+	m.memory = m.memory.with(r.Object, func(n *note) {
+		n.freeing = false
+		switch {
+		case r.err != nil && n.errors < freeAttempts:
+			n.freeAgain = now.Add(backoff(healRetry, healRetryMax, n.errors))
+			n.errors++
+		case r.err != nil:
+			n.freeGivenUp, n.errors = true, 0
+		case r.outcome.Freed:
+			n.freed, n.freshlyFreed, n.errors = true, true, 0
+		case r.outcome.Retry > 0:
+			n.freeAgain = now.Add(r.outcome.Retry)
+		default:
+			n.freeGivenUp = true
+		}
+	})
+	if r.err != nil {
+		m.warn(r.Object, now, "freeing: %v", r.err)
+		return
+	}
+	m.emit(Event{Time: now, Kind: EventAction, Action: &r.Action, Message: r.outcome.Message})
+}
+
+const (
+	freeAttempts  = 3
+	patchAttempts = 12
+)
+
+// refused takes in a patch that failed. Conflicts, timeouts and a server that is away are tried
+// again, with the same token: one that did arrive has no second effect.
+func (m *machine) refused(r result, now time.Time) {
+	attempts := m.memory.note(r.Object).errors
+	m.memory = m.memory.failed(r.Object, now)
+	switch {
+	case apierrors.IsForbidden(r.err), apierrors.IsUnauthorized(r.err), apierrors.IsInvalid(r.err), attempts >= patchAttempts:
+		m.fatal = &WriteError{Action: r.Action, Err: r.err}
+	case apierrors.IsNotFound(r.err): // the snapshot will show it
+	default:
+		m.warn(r.Object, now, "%s: %v; trying again", r.Verb, r.err)
+	}
+}
+
+func (m *machine) warn(o Object, now time.Time, format string, args ...any) {
+	m.emit(Event{Time: now, Kind: EventWarning, Object: &o, Message: fmt.Sprintf(format, args...)})
+}
+
+func (m *machine) count(verb Verb) {
+	m.summary.Writes++
+	switch verb {
+	case Resume:
+		m.summary.Resumed++
+	case Nudge, Reset:
+		m.summary.Nudged++
+	case Free:
+	}
+}
+
+// report emits what stands elsewhere than before.
+func (m *machine) report(first bool, now time.Time) {
+	if first {
+		m.emit(Event{Time: now, Kind: EventStarted, Standings: m.last.Standings})
+	}
+	for _, s := range m.last.Standings {
+		text := fmt.Sprint(s.Phase, s.Cause, s.Status.State, s.Status.Reason, s.Status.Message)
+		if m.shown[s.Object] == text {
+			continue
+		}
+		m.shown[s.Object] = text
+		if _, isTier := s.Object.Tier(); isTier && !first {
+			m.emit(Event{Time: now, Kind: EventStanding, Standing: &s})
+		}
+	}
+}
+
+// failed reports whether a selected tier has failed for good by itself.
+func (m *machine) failed() bool {
+	for _, s := range m.last.Standings {
+		if s.Selected && s.Phase == Stopped && (s.Cause == CauseFailed || s.Cause == CauseTimeout || s.Cause == CauseExpression) {
+			return true
+		}
+	}
+	return false
+}
+
+// end closes the run and returns its error. cause is why it ends early, or nil.
+func (m *machine) end(now time.Time, cause error) error {
+	m.meter.account(now)
+	m.summary.Load = m.meter.load
+	if m.seen {
+		m.summary.Elapsed = now.Sub(m.started)
+	}
+	var pending []Standing
+	for _, s := range m.last.Standings {
+		if _, isTier := s.Object.Tier(); !isTier || !s.Selected {
+			continue
+		}
+		m.summary.Tiers++
+		switch s.Phase {
+		case Settled:
+			m.summary.Ready++
+		case Held:
+			m.summary.Held++
+		case Working, Blocked, Failing, Stopped:
+			pending = append(pending, s)
+		}
+	}
+	summary := m.summary
+	m.emit(Event{Time: now, Kind: EventFinished, Summary: &summary})
+	switch {
+	case m.fatal != nil:
+		return m.fatal
+	case !m.seen:
+		return cause
+	case len(pending) == 0:
+		return nil
+	case cause == nil && !m.last.Done && !now.Before(m.deadline):
+		cause = ErrTimeout
+	}
+	return &NotReadyError{Pending: pending, Standings: m.last.Standings, Snapshot: m.snapshot, Elapsed: m.summary.Elapsed, Err: cause}
+}
