@@ -127,8 +127,10 @@ func Providers(graph *tiers.Graph, catalogue *Catalogue, served *Served, rendere
 		p := Provider{GroupKind: gk, Uses: c.uses[gk], Versions: usedVersions(c.uses[gk])}
 		p.Origins = c.originsOf(gk, builtin)
 		if len(p.Origins) == 0 {
-			p.Hint = c.hint(gk)
 			p.Origins = []Origin{outsideGit(gk, catalogue, served)}
+			if p.Primary().Class == FromUnknown {
+				p.Hint = c.hint(gk)
+			}
 		}
 		providers = append(providers, p)
 	}
