@@ -80,6 +80,8 @@ In a disaster, from the recovery runbook:
 func (a *app) commands() []*cli.Command {
 	return []*cli.Command{
 		a.tiersCommand(),
+		a.auditCommand(),
+		a.diffCommand(),
 		a.versionCommand(),
 	}
 }

@@ -125,21 +125,13 @@ func (w *world) configUse() map[Entry]bool {
 		return used
 	}
 	b := w.config.Before
-	for key := range w.users {
-		for _, e := range b.Groups {
-			used[e] = used[e] || e.Value == key.group
-		}
-		for _, e := range b.Kinds {
-			used[e] = used[e] || e.Value == key.group+"/"+key.kind
+	for _, d := range w.config.allDeclared() {
+		for key := range w.users {
+			used[d.entry] = used[d.entry] || d.covers(schema.GroupKind{Group: key.group, Kind: key.kind})
 		}
 	}
 	for _, e := range b.Objects {
 		used[e] = w.needed(e.Value)
-	}
-	for _, list := range [][]Entry{b.CRDs, b.Helmfile} {
-		for _, e := range list {
-			used[e] = true // the loader of the paths says what is unused in them
-		}
 	}
 	return used
 }

@@ -11,8 +11,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/standup-sh/standup/pkg/tiers"
 )
 
 // ConfigFile is where a repository declares what an audit cannot see in it.
@@ -21,7 +19,7 @@ const ConfigFile = ".standup.yaml"
 // Config is the content of [ConfigFile]:
 //
 //	beforeFlux:
-//	  platform: k3s                          # what the platform brings
+//	  platform: k3s                          # its own kinds are there
 //	  groups: [gateway.networking.k8s.io]    # kinds that are there, whole groups
 //	  kinds: [monitoring.coreos.com/ServiceMonitor]
 //	  crds: [bootstrap/crds]                 # folders or files of CRDs that a bootstrap step applies
@@ -37,12 +35,15 @@ type Config struct {
 	Accept []Acceptance
 	// Path is where it was read; used in messages.
 	Path string
+
+	declared []declaredKind // what Before.CRDs and Before.Helmfile turn out to hold
 }
 
 // Before is what is on the cluster before Flux starts.
 type Before struct {
-	// Platform names a distribution whose own kinds are there; Line is where.
-	Platform string
+	// Platform names the distribution: its own kinds are there. Groups may begin with "*." for every
+	// group below; Kinds are written group/Kind.
+	Platform Entry
 	Groups   []Entry
 	Kinds    []Entry
 	// CRDs and Helmfile are repository-relative paths.
@@ -135,7 +136,7 @@ func (p *configParser) document(n *yaml.Node, c *Config) {
 
 func (p *configParser) before(n *yaml.Node, b *Before) {
 	p.fields(n, "beforeFlux", map[string]func(*yaml.Node){
-		"platform": func(v *yaml.Node) { b.Platform = v.Value },
+		"platform": func(v *yaml.Node) { b.Platform = Entry{v.Value, v.Line} },
 		"groups":   func(v *yaml.Node) { b.Groups = p.entries(v, "groups") },
 		"kinds":    func(v *yaml.Node) { b.Kinds = p.checked(v, "kinds", "group/Kind") },
 		"crds":     func(v *yaml.Node) { b.CRDs = p.entries(v, "crds") },
@@ -221,14 +222,26 @@ func (c *Config) object(r ref) bool {
 	return slices.ContainsFunc(c.Before.Objects, func(e Entry) bool { return e.Value == r.String() })
 }
 
-// Serves reports whether the configuration declares a kind, by itself or by its group. It may be
-// asked of nil.
+// Serves reports whether the configuration declares a kind: by itself, by its group, or by a CRD or a
+// chart that a bootstrap step brings. It may be asked of nil.
 func (c *Config) Serves(gk schema.GroupKind) bool {
 	if c == nil {
 		return false
 	}
-	return slices.ContainsFunc(c.Before.Groups, func(e Entry) bool { return e.Value == gk.Group }) ||
-		slices.ContainsFunc(c.Before.Kinds, func(e Entry) bool { return e.Value == gk.Group+"/"+gk.Kind })
+	return slices.ContainsFunc(c.allDeclared(), func(d declaredKind) bool { return d.covers(gk) })
+}
+
+// allDeclared lists the kinds declared, each with the entry that does.
+func (c *Config) allDeclared() []declaredKind {
+	out := slices.Clone(c.declared)
+	for _, e := range c.Before.Groups {
+		out = append(out, declaredKind{schema.GroupKind{Group: e.Value}, e})
+	}
+	for _, e := range c.Before.Kinds {
+		group, kind, _ := strings.Cut(e.Value, "/")
+		out = append(out, declaredKind{schema.GroupKind{Group: group, Kind: kind}, e})
+	}
+	return out
 }
 
 // accept splits findings into those that stand and those that the configuration accepts, and adds
@@ -274,5 +287,3 @@ func (c *Config) accept(all []Finding, now time.Time, used map[Entry]bool) (open
 	slices.SortStableFunc(unused, func(a, b Unused) int { return a.Line - b.Line })
 	return open, accepted, unused
 }
-
-var _ = tiers.Error

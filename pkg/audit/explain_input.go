@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/standup-sh/standup/pkg/tiers"
 )
 
 // inputNever words a tier that must read what only itself, or something after it, applies.
@@ -134,5 +132,3 @@ func shortDuration(d time.Duration) string {
 	}
 	return s
 }
-
-var _ = tiers.Error

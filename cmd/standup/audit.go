@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/standup-sh/standup/pkg/audit"
+	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/report"
+	"github.com/standup-sh/standup/pkg/repo"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+const (
+	flagExplain  = "explain"
+	flagSeverity = "severity"
+	flagRules    = "rules"
+	flagKinds    = "kinds"
+)
+
+func (a *app) auditCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "audit",
+		Usage: "prove from git alone that the cluster can come up from cold",
+		Description: `Replays Flux's rules over the rendered tiers, from an empty cluster until nothing moves any more.
+What is left can never come up: each is named with its first cause, how much it blocks, and the
+smallest change to git that mends it. Needs no cluster and no network. What a bootstrap step brings
+before Flux, and findings to live with, are declared in .standup.yaml.
+
+   standup audit --path clusters/prod                    before a merge; exit 1 on errors
+   standup audit -o sarif > standup.sarif                for code scanning
+   standup audit --explain same-pass-second-order        what a rule means`,
+		Flags: flags(gitFlags(), []cli.Flag{
+			namespaceFlag(), outputFlag(report.AuditFormats()...),
+			stringFlag(flagSeverity, "info", "leave out what weighs less than `SEVERITY`: error, warning, info"),
+			&cli.StringSliceFlag{Name: flagRules, Usage: "only these `RULES`, by id (comma-separated)", EnvVars: env(flagRules)},
+			stringFlag(flagExplain, "", "print the page of a `RULE`, or of \"all\" one line each, and stop"),
+			boolFlag(flagKinds, "with -o text: where every kind comes from, too"),
+		}, commonFlags()),
+		Action: a.audit,
+	}
+}
+
+func (a *app) audit(c *cli.Context) error {
+	if id := c.String(flagExplain); id != "" {
+		return a.explainRule(id)
+	}
+	options, err := auditOptions(c)
+	if err != nil {
+		return err
+	}
+	tree, err := openRepo(c)
+	if err != nil {
+		return err
+	}
+	result, err := auditTree(c, tree, options)
+	if err != nil {
+		return err
+	}
+	err = report.Audit(a.stdout, result, report.AuditOptions{
+		Format: c.String(flagOutput), Namespace: c.String(flagNamespace), Files: tree.FS(), Config: audit.ConfigFile,
+		Version: version(), Kinds: c.Bool(flagKinds),
+	})
+	if err != nil {
+		return err
+	}
+	if result.Errors() > 0 {
+		return notReady{errSilent}
+	}
+	return nil
+}
+
+// auditOptions are what the flags say.
+func auditOptions(c *cli.Context) (audit.Options, error) {
+	o := audit.Options{Severity: tiers.Severity(c.String(flagSeverity)), Rules: c.StringSlice(flagRules), Now: time.Now()}
+	if !slices.Contains([]tiers.Severity{tiers.Error, tiers.Warning, tiers.Info}, o.Severity) {
+		return o, &UsageError{Message: fmt.Sprintf("--severity %q is not one of error, warning, info", o.Severity)}
+	}
+	if err := audit.CheckRules(o.Rules); err != nil {
+		return o, &UsageError{Message: err.Error()}
+	}
+	return o, nil
+}
+
+func auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) (*audit.Result, error) {
+	catalogue, err := crds.DefaultCatalogue()
+	if err != nil {
+		return nil, err
+	}
+	if options.Config, err = audit.LoadConfig(tree.FS(), catalogue); err != nil {
+		return nil, err
+	}
+	load := loadOptions(c)
+	load.Objects = true
+	graph, err := tiers.Load(c.Context, tree, load)
+	if err != nil {
+		return nil, err
+	}
+	options.Providers = crds.Providers(graph, catalogue, nil, nil)
+	return audit.Run(graph, options), nil
+}
+
+// explainRule prints a rule's page, or all rules one a line.
+func (a *app) explainRule(id string) error {
+	if id != "all" {
+		page, err := audit.Explain(id)
+		if err != nil {
+			return &UsageError{Message: err.Error()}
+		}
+		_, err = fmt.Fprintln(a.stdout, strings.TrimSuffix(page, "\n"))
+		return err
+	}
+	for _, r := range audit.Rules() {
+		if _, err := fmt.Fprintf(a.stdout, "%-8s %-30s %s\n", r.Severity, r.ID, r.Title); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/standup-sh/standup/pkg/crds"
+)
+
+// declaredKind is a kind, or with an empty Kind a whole group, that a bootstrap step brings.
+type declaredKind struct {
+	schema.GroupKind
+	entry Entry
+}
+
+// LoadConfig reads the configuration at the top of a tree, with the CRDs and charts that it points
+// to. A tree without one gives nil and no error. extra are more catalogue sources than the embedded
+// one; the same catalogue must be used for the providers.
+//
+// Errors: *ConfigError, joined where there are several.
+func LoadConfig(files fs.FS, catalogue *crds.Catalogue) (*Config, error) {
+	data, err := fs.ReadFile(files, ConfigFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", ConfigFile, err)
+	}
+	c, err := ParseConfig(ConfigFile, data)
+	if err != nil {
+		return nil, err
+	}
+	errs := []error{c.addPlatform(catalogue)}
+	for _, e := range c.Before.CRDs {
+		errs = append(errs, c.addCRDs(files, e))
+	}
+	for _, e := range c.Before.Helmfile {
+		errs = append(errs, c.addHelmfile(files, e, catalogue))
+	}
+	return c, errors.Join(errs...)
+}
+
+func (c *Config) fail(e Entry, format string, args ...any) error {
+	return &ConfigError{Path: c.Path, Line: e.Line, Message: fmt.Sprintf(format, args...)}
+}
+
+// addPlatform declares the kinds that the catalogue knows of the platform.
+func (c *Config) addPlatform(catalogue *crds.Catalogue) error {
+	e := c.Before.Platform
+	if e.Value == "" {
+		return nil
+	}
+	var names []string
+	for _, p := range catalogue.Platforms {
+		names = append(names, p.Name)
+		if !strings.EqualFold(p.Name, e.Value) {
+			continue
+		}
+		for _, creation := range p.Creates {
+			for _, k := range creation.Kinds {
+				c.declared = append(c.declared, declaredKind{schema.GroupKind{Group: creation.Group, Kind: strings.TrimSuffix(k.Kind, "*")}, e})
+			}
+		}
+		return nil
+	}
+	return c.fail(e, "platform: the catalogue does not know %q, only %s", e.Value, strings.Join(names, ", "))
+}
+
+// addCRDs declares the kinds of every CRD in a file, or in the YAML files below a folder.
+func (c *Config) addCRDs(files fs.FS, e Entry) error {
+	found := 0
+	err := fs.WalkDir(files, path.Clean(e.Value), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !isYAML(name) {
+			return err
+		}
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		kinds, err := definitions(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, gk := range kinds {
+			c.declared = append(c.declared, declaredKind{gk, e})
+			found++
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c.fail(e, "crds: %s does not exist", e.Value)
+	case err != nil:
+		return c.fail(e, "crds: %v", err)
+	case found == 0:
+		return c.fail(e, "crds: there is no CustomResourceDefinition in %s", e.Value)
+	}
+	return nil
+}
+
+func isYAML(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// definitions lists the kinds that the CRDs of a file define.
+func definitions(data []byte) ([]schema.GroupKind, error) {
+	var out []schema.GroupKind
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var doc struct {
+			Kind string `yaml:"kind"`
+			Spec struct {
+				Group string `yaml:"group"`
+				Names struct {
+					Kind string `yaml:"kind"`
+				} `yaml:"names"`
+			} `yaml:"spec"`
+		}
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		var wrong *yaml.TypeError
+		if errors.As(err, &wrong) {
+			continue // something else than a CRD, with other fields of these names
+		}
+		if err != nil {
+			return nil, err
+		}
+		if doc.Kind == "CustomResourceDefinition" && doc.Spec.Names.Kind != "" {
+			out = append(out, schema.GroupKind{Group: doc.Spec.Group, Kind: doc.Spec.Names.Kind})
+		}
+	}
+}
+
+// addHelmfile declares the API groups of the charts that a helmfile installs, as far as the
+// catalogue knows them. Only the names of the charts are read: templates in the file do no harm as
+// long as it is YAML.
+func (c *Config) addHelmfile(files fs.FS, e Entry, catalogue *crds.Catalogue) error {
+	data, err := fs.ReadFile(files, path.Clean(e.Value))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c.fail(e, "helmfile: %s does not exist", e.Value)
+	}
+	if err != nil {
+		return c.fail(e, "helmfile: %v", err)
+	}
+	charts, err := helmfileCharts(data)
+	if err != nil {
+		return c.fail(e, "helmfile: %s: %v", e.Value, err)
+	}
+	if len(charts) == 0 {
+		return c.fail(e, "helmfile: there is no release in %s", e.Value)
+	}
+	for _, known := range catalogue.Charts {
+		if slices.ContainsFunc(known.Charts, func(name string) bool { return slices.Contains(charts, name) }) {
+			for _, group := range known.Groups {
+				c.declared = append(c.declared, declaredKind{schema.GroupKind{Group: group}, e})
+			}
+		}
+	}
+	for _, operator := range catalogue.Operators {
+		if operator.Startup == nil || !slices.ContainsFunc(operator.Startup.Charts, func(name string) bool { return slices.Contains(charts, name) }) {
+			continue
+		}
+		for _, creation := range operator.Creates {
+			if creation.Group != "" {
+				c.declared = append(c.declared, declaredKind{schema.GroupKind{Group: creation.Group}, e})
+			}
+		}
+	}
+	return nil
+}
+
+// helmfileCharts lists the base names of the charts of a helmfile's releases.
+func helmfileCharts(data []byte) ([]string, error) {
+	var out []string
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var doc struct {
+			Releases []struct {
+				Chart string `yaml:"chart"`
+			} `yaml:"releases"`
+		}
+		err := dec.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range doc.Releases {
+			if r.Chart != "" {
+				out = append(out, path.Base(strings.TrimSuffix(r.Chart, "/")))
+			}
+		}
+	}
+}
+
+// covers reports whether a declared group covers another one: equal, or "*.x" and below x.
+func (d declaredKind) covers(gk schema.GroupKind) bool {
+	if d.Kind != "" && d.Kind != gk.Kind {
+		return false
+	}
+	if suffix, ok := strings.CutPrefix(d.Group, "*"); ok {
+		return strings.HasSuffix(gk.Group, suffix)
+	}
+	return d.Group == gk.Group
+}
