@@ -29,6 +29,6 @@ var (
 	quotedValue = regexp.MustCompile(`((?:Invalid|Duplicate|Unsupported|Required) value: )(?:"(?:[^"\\]|\\.)*"|\{.*\}|\[.*\]|[^\s,:]+)`)
 	urlUser     = regexp.MustCompile(`([a-z][a-z0-9+.-]*://)[^/\s@"']+@`)
 	bearer      = regexp.MustCompile(`(?i)(\b(?:bearer|basic) )[A-Za-z0-9+/=._~-]{8,}`)
-	assigned    = regexp.MustCompile(`(?i)(\b(?:password|passwd|token|api[_-]?key|secret[_-]?key|access[_-]?key)["']?\s?[=:]\s?["']?)[^\s"',;&]{4,}`)
+	assigned    = regexp.MustCompile(`(?i)(\b(?:password|passwd|token|api[_-]?key|secret[_-]?key|access[_-]?key)(?:\s?=\s?|:\s|"\s?:\s?)["']?)[^\s"',;&]{4,}`)
 	privateKey  = regexp.MustCompile(`AGE-SECRET-KEY-1[0-9A-Z]+|\bgh[a-z]_[A-Za-z0-9]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`)
 )

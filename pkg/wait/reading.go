@@ -81,7 +81,7 @@ func applyReadings() []reading {
 			"the tier that creates it must come before this one", "kubectl create namespace $1"),
 		read(`unable to create new content in namespace (\S+) because it is being terminated`, NamespaceTerminating, "Namespace/$1",
 			"namespace $1 is being deleted", "", "kubectl get namespace $1 -o yaml"),
-		read(applied+`an empty namespace may not be set`, NamespaceUnset, "$1", "$1 is namespaced and has no namespace",
+		read(`(?:^|\n)([A-Z]\w*/\S+) namespace not specified: `, NamespaceUnset, "$1", "$1 is namespaced and has no namespace",
 			"set metadata.namespace, or spec.targetNamespace on the Kustomization", ""),
 		read(`cannot impersonate resource "([^"]+)"`, ImpersonationDenied, "", "kustomize-controller may not act as {account}", "", ""),
 		read(`(?:is forbidden: )?User "(system:serviceaccount:([^:"]+):([^"]+))" cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: (?:in the namespace "([^"]+)"|at the cluster scope))?`,
@@ -123,7 +123,7 @@ func sourceReadings() []reading {
 func readFailure(k *kustomizev1.Kustomization, status flux.Status, fluxNamespace string) Diagnosis {
 	d := Diagnosis{FluxMessage: Mask(status.Message), Cause: NotUnderstood, Summary: "Flux reports " + status.Reason}
 	message := d.FluxMessage
-	if kinds := flux.MissingKinds(status.Message); len(kinds) > 0 && !unsetNamespace(kinds, k) {
+	if kinds := flux.MissingKinds(status.Message); len(kinds) > 0 && !unsetNamespace(kinds) {
 		d.Cause, d.MissingKinds = KindMissing, kinds
 		d.Object = kinds[0].Object
 		d.Summary = missingSummary(kinds[0])
@@ -237,7 +237,7 @@ var notFound = regexp.MustCompile(`^(?:secrets|Secret) "([^"]+)" not found$`)
 
 // unsetNamespace recognises an object without a namespace, which DryRunErr reports in the words
 // that it also uses for a stale kind; only built-in kinds are certain not to be stale.
-func unsetNamespace(kinds []flux.MissingKind, _ *kustomizev1.Kustomization) bool {
+func unsetNamespace(kinds []flux.MissingKind) bool {
 	return len(kinds) == 1 && kinds[0].Form == flux.Stale && builtIn(kinds[0].GVK.Kind)
 }
 
