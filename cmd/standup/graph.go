@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/standup-sh/standup/pkg/repo"
@@ -34,4 +36,12 @@ func hasErrors(problems []tiers.Problem) bool {
 		}
 	}
 	return false
+}
+
+// parseKey reads a tier as people write it: namespace/name, or a name in the default namespace.
+func parseKey(text, namespace string) tiers.Key {
+	if ns, name, ok := strings.Cut(text, "/"); ok {
+		return tiers.Key{Namespace: ns, Name: name}
+	}
+	return tiers.Key{Namespace: namespace, Name: text}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/standup-sh/standup/pkg/repo"
+	"github.com/standup-sh/standup/pkg/resume"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -29,5 +30,29 @@ func hint(err error) string {
 	if _, ok := errors.AsType[*tiers.NoEntryError](err); ok {
 		return "name the folder that Flux syncs with --path"
 	}
+	if e, ok := errors.AsType[*UnreachableError](err); ok {
+		return fmt.Sprintf("is %s the right cluster? kubectl config get-contexts lists the others, --context chooses", e.Host)
+	}
+	if e, ok := errors.AsType[*RevisionError](err); ok {
+		return e.hint()
+	}
+	if e, ok := errors.AsType[*NotInstalledError](err); ok {
+		if e.API {
+			return "install Flux first, for example with flux install or flux bootstrap"
+		}
+		return "apply the sync object of this entry path (gotk-sync.yaml, or the FluxInstance), or name another path with --path"
+	}
+	if _, ok := errors.AsType[*resume.HeldError](err); ok {
+		return "watch it with standup wait, or take over with --take-over if it is dead"
+	}
 	return ""
+}
+
+func (e *RevisionError) hint() string {
+	switch {
+	case e.Known:
+		return fmt.Sprintf("read what the cluster has with --ref %.12s, or push and let Flux fetch it first", e.Cluster)
+	default:
+		return "git fetch, then read what the cluster has with --ref " + e.Cluster[:min(12, len(e.Cluster))]
+	}
 }

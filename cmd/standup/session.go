@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/standup-sh/standup/pkg/render"
+	"github.com/standup-sh/standup/pkg/repo"
+	"github.com/standup-sh/standup/pkg/tiers"
+	"github.com/standup-sh/standup/pkg/wait"
+)
+
+// pingTimeout bounds the first request: a cluster that does not answer it is not there.
+const pingTimeout = 15 * time.Second
+
+// session is one repository and one cluster, read and ready to be worked on.
+type session struct {
+	*cluster
+	namespace string
+	tree      *repo.Tree
+	graph     *tiers.Graph
+}
+
+// UnreachableError says that the API server did not answer the first request.
+type UnreachableError struct {
+	Host string
+	Err  error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("reaching the cluster at %s: %v", e.Host, e.Err)
+}
+
+// Unwrap returns the transport's error.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// open connects to the cluster and loads the graph from git, with the cluster's own ConfigMaps and
+// Secrets for what git's substitutions do not say.
+func (a *app) open(c *cli.Context, objects bool) (*session, error) {
+	k, err := a.connect(c)
+	if err != nil {
+		return nil, err
+	}
+	a.progress(c, "cluster %s (context %s)", k.Host, k.Context)
+	if err := k.ping(c.Context); err != nil {
+		return nil, err
+	}
+	s := &session{cluster: k, namespace: c.String(flagNamespace)}
+	if s.tree, err = openRepo(c); err != nil {
+		return nil, err
+	}
+	options := loadOptions(c)
+	options.Objects = objects
+	options.Lookup = k.lookup(c.Context)
+	if s.graph, err = tiers.Load(c.Context, s.tree, options); err != nil {
+		return nil, err
+	}
+	a.progress(c, "%d tiers below %s", len(s.graph.Tiers), s.graph.Entry)
+	return s, nil
+}
+
+func (s *session) clients() wait.Clients {
+	return wait.Clients{Dynamic: s.Dynamic, Discovery: s.Discovery, FluxNamespace: s.namespace}
+}
+
+// ping makes the first request.
+func (k *cluster) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	if err := k.Discovery.RESTClient().Get().AbsPath("/version").Do(ctx).Error(); err != nil {
+		return &UnreachableError{Host: k.Host, Err: err}
+	}
+	return nil
+}
+
+// lookup answers substituteFrom with what the cluster has. What cannot be read is not known: the
+// renderer reports it.
+func (k *cluster) lookup(ctx context.Context) render.Lookup {
+	return func(kind, namespace, name string) (map[string]string, bool) {
+		resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+		if kind == "Secret" {
+			resource.Resource = "secrets"
+		}
+		o, err := k.Dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, false
+		}
+		data, _, _ := unstructured.NestedStringMap(o.Object, "data")
+		if kind != "Secret" {
+			return data, true
+		}
+		for key, value := range data {
+			decoded, err := base64.StdEncoding.DecodeString(value)
+			if err != nil {
+				return nil, false
+			}
+			data[key] = string(decoded)
+		}
+		return data, true
+	}
+}

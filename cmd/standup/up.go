@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/resume"
+	"github.com/standup-sh/standup/pkg/tiers"
+	"github.com/standup-sh/standup/pkg/wait"
+)
+
+const (
+	flagTakeOver = "take-over"
+	flagOnly     = "only"
+	flagExcept   = "except"
+	flagUntil    = "until"
+	flagInclude  = "include-suspended-in-git"
+)
+
+func (a *app) upCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "up",
+		Usage: "bring the cluster up: check, free what is stuck, resume, wait",
+		Description: `Brings every tier to Ready in the order of git, as fast as Flux can go. Suspended tiers are resumed
+when all they need is ready; tiers that Flux has turned away are nudged at the right moment instead
+of 30 seconds later; a tier that no pass could ever apply is freed first.
+
+Safe to interrupt and to run again: everything it knows is in git and on the cluster. Where nothing
+is left to do, nothing is written.
+
+   standup up --path clusters/prod
+   standup up --path clusters/prod --until platform-config
+   standup up --path clusters/prod -o json`,
+		Flags:  resumeFlags(),
+		Action: func(c *cli.Context) error { return a.bringUp(c, true) },
+	}
+}
+
+func (a *app) resumeCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "resume",
+		Usage: "resume and nudge the tiers in the order of git, and wait for them",
+		Description: `What up does, without freeing tiers that are stuck for want of a kind: it writes to nothing but
+spec.suspend and the reconcile annotation of Flux's own objects.
+
+   standup resume --path clusters/prod
+   standup resume --path clusters/prod --only apps-vms`,
+		Flags:  resumeFlags(),
+		Action: func(c *cli.Context) error { return a.bringUp(c, false) },
+	}
+}
+
+func resumeFlags() []cli.Flag {
+	return flags(gitFlags(), clusterFlags(), []cli.Flag{
+		namespaceFlag(), outputFlag(eventFormats()...),
+		timeoutFlag("how long the whole run may take (default: what Flux itself allows along the critical path)"),
+		boolFlag(flagFailFast, "stop at the first failure that only a change in git can mend"),
+		&cli.StringSliceFlag{Name: flagOnly, Usage: "only these `TIER`s", EnvVars: env(flagOnly)},
+		&cli.StringSliceFlag{Name: flagExcept, Usage: "all but these `TIER`s", EnvVars: env(flagExcept)},
+		&cli.StringSliceFlag{Name: flagUntil, Usage: "these `TIER`s and all that they need", EnvVars: env(flagUntil)},
+		boolFlag(flagInclude, "also resume what git itself suspends; the parent's next pass suspends it again"),
+		boolFlag(flagTakeOver, "take the lease from another run"),
+	}, commonFlags())
+}
+
+// bringUp is `standup up` and, without freeing, `standup resume`.
+func (a *app) bringUp(c *cli.Context, free bool) error {
+	p, err := a.newPrinter(c)
+	if err != nil {
+		return err
+	}
+	s, err := a.open(c, free)
+	if err != nil {
+		return err
+	}
+	if err := s.checkRevision(c.Context); err != nil {
+		return err
+	}
+	options := resume.Options{
+		Graph: s.graph, FailFast: c.Bool(flagFailFast), Timeout: c.Duration(flagTimeout),
+		IncludeSuspendedInGit: c.Bool(flagInclude),
+		Selection:             resume.Selection{Only: keys(c, flagOnly), Except: keys(c, flagExcept), Until: keys(c, flagUntil)},
+		Lease: &resume.ClusterLease{
+			Client: s.Dynamic, Namespace: s.namespace, Holder: holder(), TakeOver: c.Bool(flagTakeOver),
+		},
+	}
+	if free {
+		if err := s.freeing(c.Context, &options, p); err != nil {
+			return err
+		}
+	}
+	live := resume.NewCluster(s.Dynamic, wait.WatchOptions{Sources: wait.SourceKinds(s.graph)})
+	return s.end(c.Context, p, resume.Run(c.Context, live, options, p.Resume))
+}
+
+// freeing makes a run free the tiers that are stuck for want of a kind.
+func (s *session) freeing(ctx context.Context, options *resume.Options, p printer) error {
+	catalogue, err := crds.DefaultCatalogue()
+	if err != nil {
+		return err
+	}
+	served, err := crds.Discover(s.Discovery)
+	if err != nil {
+		return err
+	}
+	plan := crds.NewPlan(ctx, s.graph, served, catalogue, crds.PlanOptions{})
+	options.Stuck = func(tier tiers.Key, _ flux.Snapshot) bool { return plan.Stuck(tier) }
+	options.Free = func(ctx context.Context, tier tiers.Key) (resume.FreeOutcome, error) {
+		_, err := crds.Free(ctx, s.crdsClients(), tier, crds.Options{Graph: s.graph, Catalogue: catalogue}, p.CRDs)
+		return freeOutcome(err)
+	}
+	return nil
+}
+
+// notYetRetry is how soon a tier whose turn has not come is tried again.
+const notYetRetry = 2 * time.Second
+
+func freeOutcome(err error) (resume.FreeOutcome, error) {
+	if notYet, ok := errors.AsType[*crds.NotYetError](err); ok {
+		return resume.FreeOutcome{Retry: notYetRetry, Message: notYet.Reason}, nil
+	}
+	if late, ok := errors.AsType[*crds.NotServedError](err); ok {
+		return resume.FreeOutcome{Retry: notYetRetry, Message: late.Error()}, nil
+	}
+	return resume.FreeOutcome{Freed: err == nil}, err
+}
+
+func (s *session) crdsClients() crds.Clients {
+	return crds.Clients{Dynamic: s.Dynamic, Discovery: s.Discovery, APIExtensions: s.APIExtensions}
+}
+
+// end shows how a run ended and turns its error into the command's.
+func (s *session) end(ctx context.Context, p printer, runErr error) error {
+	late, ok := errors.AsType[*resume.NotReadyError](runErr)
+	if runErr != nil && !ok {
+		return runErr
+	}
+	// Also after Ctrl-C the reader is told what is pending: that takes a few requests.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+	defer cancel()
+	var snapshot flux.Snapshot
+	var err error
+	if ok {
+		snapshot = late.Snapshot
+	} else if snapshot, err = s.snapshot(ctx); err != nil {
+		return err
+	}
+	statuses, causes, err := s.diagnose(ctx, snapshot)
+	if err != nil {
+		return err
+	}
+	if err := p.End(statuses, causes); err != nil {
+		return err
+	}
+	if ok {
+		return notReady{late}
+	}
+	return nil
+}
+
+// keys reads tiers from a flag: namespace/name, or a name in Flux's namespace.
+func keys(c *cli.Context, flag string) []tiers.Key {
+	var out []tiers.Key
+	for _, text := range c.StringSlice(flag) {
+		out = append(out, parseKey(text, c.String(flagNamespace)))
+	}
+	return out
+}
+
+// holder names this run in the lease.
+func holder() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return fmt.Sprintf("%s@%s/%d", name, host, os.Getpid())
+}
