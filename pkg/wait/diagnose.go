@@ -200,6 +200,9 @@ func (w *walk) collect() []Diagnosis {
 	}
 	diagnoses := make([]Diagnosis, 0, len(w.found))
 	for id, d := range w.found {
+		if len(blocked[id]) == 0 {
+			continue // blameCycles has put another in its place
+		}
 		order := slices.Sorted(maps.Keys(blocked[id]))
 		for _, i := range order {
 			if key := w.tiers[i].Key; key != d.Tier && i < w.inGraph {
