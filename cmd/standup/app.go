@@ -82,6 +82,11 @@ func (a *app) commands() []*cli.Command {
 		a.tiersCommand(),
 		a.auditCommand(),
 		a.diffCommand(),
+		a.statusCommand(),
+		a.upCommand(),
+		a.crdsCommand(),
+		a.resumeCommand(),
+		a.waitCommand(),
 		a.versionCommand(),
 	}
 }
