@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -16,6 +17,7 @@ import (
 // apiServer answers lists and watches the way a Kubernetes API server does, and counts them. It is
 // used where the number and the form of the requests are the point; a fake client hides both.
 type apiServer struct {
+	url      string
 	mu       sync.Mutex
 	lists    map[string]any         // resource → body of the next lists
 	status   map[string]int         // resource → refuse with this status
@@ -31,6 +33,7 @@ func newAPIServer(t *testing.T) (*apiServer, dynamic.Interface) {
 		opened: make(chan string, 100),
 	}
 	server := httptest.NewServer(s)
+	s.url = server.URL
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -62,6 +65,11 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if status != 0 {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(refusal(status, resource))
+		return
+	}
+	if body == nil {
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(refusal(http.StatusNotFound, resource))
 		return
 	}
 	if verb == "LIST" {
@@ -123,9 +131,17 @@ func (s *apiServer) send(t *testing.T, resource, kind string, object map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watches[resource] <- string(frame)
+	for range 500 { // the watch follows the list whose result the test has seen
+		s.mu.Lock()
+		watch := s.watches[resource]
+		s.mu.Unlock()
+		if watch != nil {
+			watch <- string(frame)
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("nobody watches %s", resource)
 }
 
 // drop ends the open watch as a restarted API server does.

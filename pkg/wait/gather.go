@@ -50,7 +50,7 @@ func Gather(ctx context.Context, clients Clients, snapshot flux.Snapshot, causes
 		events: map[string][]unstructured.Unstructured{},
 		evidence: Evidence{
 			FluxNamespace: clients.FluxNamespace,
-			Kinds: map[schema.GroupVersionKind]KindFact{}, Objects: map[string]ObjectFact{},
+			Kinds:         map[schema.GroupVersionKind]KindFact{}, Objects: map[string]ObjectFact{},
 			Services: map[tiers.Key]ServiceFact{}, Namespaces: map[string]string{}, Controllers: map[string]ControllerFact{},
 		},
 	}

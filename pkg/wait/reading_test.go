@@ -274,12 +274,12 @@ func TestReadFailure(t *testing.T) {
 
 func TestMask(t *testing.T) {
 	for in, want := range map[string]string{
-		`ConfigMap/a/b dry-run failed (Invalid): x: Invalid value: "visible"`:              `ConfigMap/a/b dry-run failed (Invalid): x: Invalid value: "visible"`,
-		`Secret/a/b dry-run failed (Invalid): x: Invalid value: "s3cr3t \" quoted": bad`:   `Secret/a/b dry-run failed (Invalid): x: Invalid value: "*****": bad`,
-		`unable to clone 'https://jo:hunter2@git.example/fleet': authentication required`:  `unable to clone 'https://*****@git.example/fleet': authentication required`,
-		`401 with Authorization: Bearer abcdef0123456789`:                                  `401 with Authorization: Bearer *****`,
-		`token=abcdef123&x=1`:                                                              `token=*****&x=1`,
-		`AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQ is not a recipient`:                          `***** is not a recipient`,
+		`ConfigMap/a/b dry-run failed (Invalid): x: Invalid value: "visible"`:             `ConfigMap/a/b dry-run failed (Invalid): x: Invalid value: "visible"`,
+		`Secret/a/b dry-run failed (Invalid): x: Invalid value: "s3cr3t \" quoted": bad`:  `Secret/a/b dry-run failed (Invalid): x: Invalid value: "*****": bad`,
+		`unable to clone 'https://jo:hunter2@git.example/fleet': authentication required`: `unable to clone 'https://*****@git.example/fleet': authentication required`,
+		`401 with Authorization: Bearer abcdef0123456789`:                                 `401 with Authorization: Bearer *****`,
+		`token=abcdef123&x=1`: `token=*****&x=1`,
+		`AGE-SECRET-KEY-1QQQQQQQQQQQQQQQQQQQQ is not a recipient`:                         `***** is not a recipient`,
 		`failed to get secret 'flux-system/flux-system': secrets "flux-system" not found`: `failed to get secret 'flux-system/flux-system': secrets "flux-system" not found`,
 	} {
 		if got := Mask(in); got != want {
