@@ -60,6 +60,13 @@ func (d *Dispatcher) Decide(ctx context.Context, s flux.Snapshot, m Memory, now 
 			c.running++
 		}
 	}
+	c.progress = m.progress
+	for key := range d.tiers {
+		if k := s.Kustomizations[key]; k != nil && !c.notes[tierObject(key)].settled && flux.Settled(k, s) {
+			c.change(tierObject(key), func(n *note) { n.settled = true })
+			c.progress = now
+		}
+	}
 	for _, ref := range c.sources() {
 		c.add(c.source(ref))
 	}
@@ -82,6 +89,8 @@ type deciding struct {
 	now     time.Time
 	notes   map[Object]note
 	running int // Kustomizations in a pass now
+	// progress is when the last tier was seen to settle: what failed before may go well after it.
+	progress time.Time
 
 	all     []*Standing
 	index   map[Object]*Standing
@@ -141,8 +150,12 @@ const (
 	watchLag = time.Minute
 	// idleGrace is how long Flux may take to begin a pass that it begins by itself.
 	idleGrace = 10 * time.Second
-	// maxHeals bounds the requests made because a failure may heal.
+	// maxHeals bounds the requests made because a failure may heal, as long as nothing else moves.
 	maxHeals = 10
+	// progressGrace is how long after another tier has settled a failed one is tried again, and
+	// progressRetry how often that happens at most.
+	progressGrace = 2 * time.Second
+	progressRetry = 15 * time.Second
 )
 
 // act wants something done to an object, unless its tier must be freed first or its last patch
@@ -166,6 +179,13 @@ func (c *deciding) free(o Object) bool {
 	return true
 }
 
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // heal wants another pass of an object whose last one failed for a reason that may pass.
 func (c *deciding) heal(o Object, status flux.Status) {
 	n := c.change(o, func(n *note) {
@@ -177,7 +197,8 @@ func (c *deciding) heal(o Object, status flux.Status) {
 	case c.free(o):
 	case n.freshlyFreed:
 		c.act(o, Nudge, WhyFreed)
-	case n.healed < maxHeals && c.due(n.failureSeen.Add(backoff(healRetry, healRetryMax, n.healed))):
+	case n.healed < maxHeals && c.due(n.failureSeen.Add(backoff(healRetry, healRetryMax, n.healed))),
+		c.progress.After(n.failureSeen) && c.due(latest(c.progress.Add(progressGrace), n.sentAt.Add(progressRetry))):
 		c.act(o, Nudge, WhyHeal)
 	}
 }
@@ -205,26 +226,36 @@ func (c *deciding) begin(o Object, revision string) {
 		if n.revision != revision {
 			n.revision = revision
 			n.runnable, n.idle, n.failure, n.failureSeen = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-			n.healed, n.turnedAway = 0, 0
+			n.healed, n.turnedAway, n.spent, n.settled = 0, 0, 0, false
 		}
 	})
 }
 
-// limit stops an object that nothing has kept from its pass for too long.
+// limit stops an object that nothing has kept from its pass for too long. A failing one has its time
+// anew whenever another tier settles, unless the run is to fail fast: what it lacks may be what
+// others bring. Time in which it was kept does not count, nor does it start the count again: a
+// dependency that passes through its own interval is not progress.
 func (c *deciding) limit(st *Standing, limit time.Duration) {
 	moving := len(st.Blockers) == 0 && (st.Phase == Working || st.Phase == Failing)
 	n := c.change(st.Object, func(n *note) {
 		switch {
-		case !moving:
+		case st.Phase == Settled:
+			n.healed, n.turnedAway, n.idle = 0, 0, time.Time{}
+			n.runnable, n.spent = time.Time{}, 0
+		case !moving && !n.runnable.IsZero():
+			n.spent += c.now.Sub(n.runnable)
 			n.runnable = time.Time{}
-		case n.runnable.IsZero():
+		case moving && n.runnable.IsZero():
 			n.runnable = c.now
 		}
-		if st.Phase == Settled {
-			n.healed, n.turnedAway, n.idle = 0, 0, time.Time{}
+		if st.Phase == Failing && !c.opts.FailFast && c.progress.After(n.renewed) {
+			n.renewed, n.spent = c.progress, 0
+			if moving {
+				n.runnable = c.now
+			}
 		}
 	})
-	if moving && c.due(n.runnable.Add(limit)) {
+	if moving && c.due(n.runnable.Add(limit-n.spent)) {
 		st.Phase, st.Cause = Stopped, CauseTimeout
 		c.actions = slices.DeleteFunc(c.actions, func(a Action) bool { return a.Object == st.Object })
 	}
@@ -232,7 +263,7 @@ func (c *deciding) limit(st *Standing, limit time.Duration) {
 
 // decision puts the parts together.
 func (c *deciding) decision() Decision {
-	d := Decision{Actions: c.actions, Wake: c.wake, Memory: Memory{notes: c.notes}, Done: len(c.actions) == 0}
+	d := Decision{Actions: c.actions, Wake: c.wake, Memory: Memory{notes: c.notes, progress: c.progress}, Done: len(c.actions) == 0}
 	for _, st := range c.all {
 		d.Standings = append(d.Standings, *st)
 		if n := c.notes[st.Object]; n.sending || n.freeing || c.awaited(st) {

@@ -67,7 +67,7 @@ func (m *machine) observe(s flux.Snapshot, now time.Time) {
 		m.seen, m.started = true, now
 		timeout := m.opts.Timeout
 		if timeout <= 0 {
-			timeout = TotalLimit(m.opts.Graph)
+			timeout = TotalLimit(m.opts.Graph, m.opts.TierTimeout)
 		}
 		m.deadline = now.Add(timeout)
 	}

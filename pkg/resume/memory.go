@@ -12,6 +12,8 @@ import (
 // cluster does not show yet, and from asking too often. The zero value is a run that begins.
 type Memory struct {
 	notes map[Object]note
+	// progress is when a tier was last seen to settle.
+	progress time.Time
 }
 
 // note is one object's part of the memory.
@@ -26,13 +28,16 @@ type note struct {
 
 	turnedAway int // requests made of a tier that Flux had turned away at its dependencies
 
-	revision     string    // the source's revision that the following is about
-	runnable     time.Time // since when nothing keeps the object from a pass
-	idle         time.Time // since when Flux could have begun one and has not
-	failure      time.Time // the transition of the failure last seen
-	failureSeen  time.Time // when it was seen
-	healed       int       // requests made because a failure may heal
-	reset        bool      // the release's counters were reset
+	revision     string        // the source's revision that the following is about
+	runnable     time.Time     // since when nothing keeps the object from a pass
+	spent        time.Duration // how long nothing kept it before that
+	renewed      time.Time     // the progress that last gave a failing object its time anew
+	idle         time.Time     // since when Flux could have begun one and has not
+	failure      time.Time     // the transition of the failure last seen
+	failureSeen  time.Time     // when it was seen
+	healed       int           // requests made because a failure may heal
+	settled      bool          // was seen settled at this revision
+	reset        bool          // the release's counters were reset
 	freeing      bool
 	freed        bool
 	freeGivenUp  bool
@@ -51,7 +56,7 @@ func (m Memory) with(o Object, change func(*note)) Memory {
 	n := notes[o]
 	change(&n)
 	notes[o] = n
-	return Memory{notes: notes}
+	return Memory{notes: notes, progress: m.progress}
 }
 
 // sent records that an action's patch goes out. A patch that failed before keeps its token, so that
@@ -103,7 +108,7 @@ const (
 	patchRetry    = 200 * time.Millisecond
 	patchRetryMax = 5 * time.Second
 	healRetry     = 5 * time.Second
-	healRetryMax  = 2 * time.Minute
+	healRetryMax  = 30 * time.Second
 	blockedRetry  = time.Second
 	// Later than this Flux looks by itself.
 	blockedRetryMax = flux.DependencyRequeue

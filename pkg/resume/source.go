@@ -230,8 +230,9 @@ func TierLimit(k *kustomizev1.Kustomization) time.Duration {
 }
 
 // TotalLimit is how long a graph may take: the tier limits along the chain where they add up to
-// most, and never less than five minutes.
-func TotalLimit(g *tiers.Graph) time.Duration {
+// most, and never less than five minutes. tierTimeout is the limit of every tier; 0 is each one's
+// [TierLimit].
+func TotalLimit(g *tiers.Graph, tierTimeout time.Duration) time.Duration {
 	ends := make(map[tiers.Key]time.Duration, len(g.Tiers))
 	needs := make(map[tiers.Key][]tiers.Key)
 	for _, e := range g.Edges {
@@ -243,7 +244,11 @@ func TotalLimit(g *tiers.Graph) time.Duration {
 		for _, need := range slices.Concat(needs[t.Key], t.DependsOn) {
 			start = max(start, ends[need])
 		}
-		ends[t.Key] = start + TierLimit(t.Kustomization)
+		limit := tierTimeout
+		if limit <= 0 {
+			limit = TierLimit(t.Kustomization)
+		}
+		ends[t.Key] = start + limit
 		total = max(total, ends[t.Key]+sourceLimit)
 	}
 	return total

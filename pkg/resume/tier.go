@@ -130,9 +130,9 @@ func (c *deciding) live(st *Standing, k *kustomizev1.Kustomization) {
 	switch {
 	case st.Status.Reason == meta.DependencyNotReadyReason:
 		c.turnedAway(st.Object)
-	case st.Status.State == flux.MayHeal:
+	case st.Status.State == flux.MayHeal && !moved:
 		c.failing(st, k)
-	case st.Status.State == flux.Ready || st.Status.State == flux.Final || st.Status.Reason == meta.ArtifactFailedReason:
+	case moved || st.Status.State == flux.Ready || st.Status.Reason == meta.ArtifactFailedReason:
 		c.start(st.Object)
 	}
 }
