@@ -24,6 +24,8 @@ type release struct {
 	values     map[string]any
 	// opaque says that some of the values are not in git, or only encrypted.
 	opaque bool
+	// secret says that values come from Secrets.
+	secret bool
 }
 
 // objectKey finds an object that another refers to.
@@ -69,6 +71,7 @@ func helmRelease(o render.Object, index objectIndex) release {
 	r.skipFolder = text(o, "spec", "install", "crds") == "Skip"
 	r.suspended, _, _ = unstructured.NestedBool(o.Object, "spec", "suspend")
 	r.values, r.opaque = releaseValues(o, index)
+	r.secret = readsSecrets(o)
 	return r
 }
 
@@ -128,6 +131,14 @@ func releaseValues(o render.Object, index objectIndex) (values map[string]any, o
 	inline, _, _ := unstructured.NestedMap(o.Object, "spec", "values")
 	mergeValues(values, inline)
 	return values, opaque
+}
+
+func readsSecrets(o render.Object) bool {
+	refs, _, _ := unstructured.NestedSlice(o.Object, "spec", "valuesFrom")
+	return slices.ContainsFunc(refs, func(entry any) bool {
+		ref, ok := entry.(map[string]any)
+		return ok && ref["kind"] == "Secret"
+	})
 }
 
 func valuesFrom(namespace string, ref map[string]any, index objectIndex) (map[string]any, bool) {
