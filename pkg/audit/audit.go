@@ -28,6 +28,7 @@ func Run(g *tiers.Graph, o Options) *Result {
 	all = append(all, w.leaves()...)
 	all = append(all, w.tokens()...)
 	all = append(all, w.versions()...)
+	all = append(all, w.lacking()...)
 	all = append(all, w.problems(all)...)
 	all = filter(all, o)
 	sortFindings(all)
@@ -179,7 +180,7 @@ func (w *world) problems(all []Finding) []Finding {
 		case said[p.Rule+" "+p.Tier.String()]:
 			continue
 		}
-		f := Finding{Rule: p.Rule, Severity: p.Severity, Tier: p.Tier, At: Location{File: p.File, Line: p.Line}, Evidence: crds.EvidenceGit, Message: p.Message}
+		f := Finding{Rule: p.Rule, Severity: p.Severity, Tier: p.Tier, At: Location{File: p.File, Line: p.Line}, Evidence: crds.EvidenceGit, Message: shorten(p.Message)}
 		out = append(out, f)
 	}
 	return out

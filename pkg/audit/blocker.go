@@ -30,6 +30,7 @@ const (
 	byHealth     blockerKind = "health"    // a child or a release is not healthy
 	byAccess     blockerKind = "access"    // cross-namespace references are forbidden
 	byRelease    blockerKind = "release"   // a HelmRelease cannot run
+	byUse        blockerKind = "use"       // an object cannot become healthy without another one
 )
 
 // blocker is one thing that a tier waits for.
@@ -65,6 +66,9 @@ func (r *replay) gateBlockers(i int) []blocker {
 	if b, ok := r.sourceBlocker(i); ok {
 		add(b)
 	}
+	if src := flux.SourceOf(t.Kustomization); r.noCrossNamespace && src.Namespace != t.Namespace {
+		add(blocker{kind: byAccess, what: ref{kind: src.Kind, namespace: src.Namespace, name: src.Name}})
+	}
 	for _, k := range t.DependsOn {
 		if b, ok := r.dependencyBlocker(k); ok {
 			add(b)
@@ -78,7 +82,7 @@ func (r *replay) gateBlockers(i int) []blocker {
 	if p := r.buildProblem(i); p != nil {
 		add(blocker{kind: byBuild, what: r.tierRef(i), problem: p})
 	}
-	if t.Kustomization.Spec.Decryption == nil {
+	if t.Kustomization.Spec.Decryption == nil && !t.Synthetic { // of a root that git does not show, this is not known
 		for _, it := range r.items[i] {
 			if it.Encrypted() && it.gk == (schema.GroupKind{Kind: "Secret"}) && !decryptionDisabled(it) {
 				add(blocker{kind: bySOPS, what: it.ref, item: it})
@@ -242,6 +246,12 @@ func (r *replay) unhealthy(i int) []blocker {
 				continue
 			}
 			add(blocker{kind: byRelease, what: it.ref, item: it, on: r.releaseNeeds(it.ref)})
+		default:
+			for _, u := range it.hardUses() {
+				if makers := r.byRef[u.ref]; len(makers) > 0 && !r.present[u.ref] {
+					add(blocker{kind: byUse, what: u.ref, item: it, on: itemTiers(makers)})
+				}
+			}
 		}
 	}
 	return out

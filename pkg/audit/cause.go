@@ -2,8 +2,6 @@ package audit
 
 import (
 	"slices"
-
-	"github.com/standup-sh/standup/pkg/flux"
 )
 
 // cause is why some tiers can never come up: blockers that only those same tiers could lift, or
@@ -121,7 +119,7 @@ func decisive(c cause) []stuckOn {
 	}
 	for _, kinds := range [][]blockerKind{
 		{byMissing, bySuspended, byBuild, bySOPS, byAccess},
-		{byKind}, {byNamespace, byAccount}, {byInput}, {bySource}, {byRelease},
+		{byKind}, {byNamespace, byAccount}, {byInput}, {bySource}, {byRelease}, {byUse},
 	} {
 		var out []stuckOn
 		for _, b := range c.blockers {
@@ -235,6 +233,3 @@ func (t *tarjan) close(n int) {
 	}
 	t.out = append(t.out, component)
 }
-
-// lastStage is the last stage that a tier's passes reach.
-func (r *replay) lastStage(i int) flux.ApplyStage { return r.stages[i] }

@@ -23,6 +23,7 @@ func (r *replay) findings(c cause) []Finding {
 	}
 	for i := range out {
 		r.addBlast(&out[i], c)
+		r.doubt(&out[i], c)
 	}
 	return out
 }
@@ -76,6 +77,8 @@ func (r *replay) explain(c cause, group []stuckOn) (Finding, bool) {
 		return r.inputNever(c, b), true
 	case byRelease:
 		return r.releaseNever(b), true
+	case byUse:
+		return r.useNever(b), true
 	case byAccess:
 		return r.forbidden(b), true
 	}
@@ -106,6 +109,34 @@ func locationOf(it *item, note string) Location {
 }
 
 func samePlace(a, b Location) bool { return a.File == b.File && a.Line == b.Line }
+
+// doubt makes an error that rests on what git does not hold a warning, where some of git is not
+// known: the missing part may be in a base that was not fetched, or in another repository.
+func (r *replay) doubt(f *Finding, c cause) {
+	absence := []string{
+		samePassSecondOrder, constraintBesideTemplate, samePassChart, classBeforeChart, providerDownstream, providerNeverRuns,
+		samePassNamespace, namespaceDownstream, samePassAccount, ownInput, inputDownstream, useDownstream,
+	}
+	if f.Severity != tiers.Error || !slices.Contains(absence, f.Rule) {
+		return
+	}
+	for i, t := range r.tiers {
+		if t.Opaque != "" && (slices.Contains(c.members, i) || !slices.Contains(c.blocked, i)) {
+			f.Severity = tiers.Warning
+			f.Cause = append(f.Cause, fmt.Sprintf("not certain: the objects of %s are not all known (%s)", t.Key, shorten(t.Opaque)))
+			return
+		}
+	}
+}
+
+// shorten keeps a message to what fits on a few lines.
+func shorten(s string) string {
+	const most = 240
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
 
 func (r *replay) addBlast(f *Finding, c cause) {
 	for _, i := range c.blocked {
@@ -244,7 +275,7 @@ func (r *replay) unbuildable(b stuckOn) Finding {
 	if p.File != "" {
 		f.At = Location{File: p.File, Line: p.Line}
 	}
-	f.Message = fmt.Sprintf("%s cannot be built: %s", r.tiers[b.tier].Key, p.Message)
+	f.Message = fmt.Sprintf("%s cannot be built: %s", r.tiers[b.tier].Key, shorten(p.Message))
 	f.Fix = "mend what the message names; kustomize build on the folder shows the same"
 	return f
 }

@@ -121,6 +121,18 @@ func (r *replay) accountNever(c cause, group []stuckOn) Finding {
 	return f
 }
 
+// useNever words a tier that waits for an object which needs something that comes only after the tier.
+func (r *replay) useNever(b stuckOn) Finding {
+	f := r.at(useDownstream, b.tier, []*item{b.item})
+	t := r.tiers[b.tier]
+	maker := r.makerAmong(b)
+	f.Related = append(f.Related, locationOf(maker, maker.ID()))
+	f.Message = fmt.Sprintf("%s waits for %s, which needs %s of %s, and that can come up only after %s", t.Key, b.item.ID(), b.what, r.tiers[maker.tier].Key, t.Key)
+	f.Cause = []string{"without it the object never becomes healthy, and until it is healthy the tier is not Ready"}
+	f.Fix = fmt.Sprintf("move %s into %s or a tier before it, or set wait: false on %s", b.what, t.Key, t.Key)
+	return f
+}
+
 // shortDuration writes a duration as people do in manifests: 1h, 10m, 1h30m.
 func shortDuration(d time.Duration) string {
 	s := d.String()

@@ -80,14 +80,18 @@ func (r *replay) kindFinding(c cause, group []stuckOn, s supply) Finding {
 	case samePassSecondOrder:
 		f.Message = fmt.Sprintf("%s can never be applied: %s creates %s only after %s, which is in the same pass", what, operator(s), kindWords(items), provider)
 	case constraintBesideTemplate:
-		f.Message = fmt.Sprintf("%s can never be applied: %s exists only after %s, its template, which is in the same pass", what, kindWords(items), provider)
+		f.Message = fmt.Sprintf("%s can never be applied: %s can exist only after %s, its template, which is in the same pass", what, kindWords(items), provider)
 	case samePassChart, classBeforeChart:
-		f.Message = fmt.Sprintf("%s can never be applied: %s comes with the chart of %s, which is in the same pass", what, kindWords(items), provider)
+		if s.Startup {
+			f.Message = fmt.Sprintf("%s can never be applied: %s creates %s once it runs, and %s, which runs it, is in the same pass", what, operator(s), kindWords(items), provider)
+			break
+		}
+		f.Message = fmt.Sprintf("%s can never be applied: %s %s with the chart of %s, which is in the same pass", what, kindWords(items), come(items), provider)
 	case providerDownstream:
-		f.Message = fmt.Sprintf("%s can never be applied: %s comes with %s in %s, which can come up only after %s", what, kindWords(items), provider, r.tiers[s.tier].Key, t.Key)
+		f.Message = fmt.Sprintf("%s can never be applied: %s %s with %s in %s, which can come up only after %s", what, kindWords(items), come(items), provider, r.tiers[s.tier].Key, t.Key)
 		f.Related = append(f.Related, r.pathBack(c, s.tier, i)...)
 	default:
-		f.Message = fmt.Sprintf("%s can never be applied: %s comes with %s, which can never run", what, kindWords(items), provider)
+		f.Message = fmt.Sprintf("%s can never be applied: %s %s with %s, which can never run", what, kindWords(items), come(items), provider)
 	}
 	f.Cause = r.kindCause(f.Rule, t, items[0], provider, s)
 	f.Fix, f.FixYAML = r.kindFix(f.Rule, i, items, s)
@@ -127,13 +131,21 @@ func operator(s supply) string {
 
 // kindWords names the kinds of some objects.
 func kindWords(items []*item) string {
+	kinds := kindNames(items)
+	return verb(len(kinds), "kind ", "kinds ") + words(kinds)
+}
+
+// come is the verb to go with kindWords.
+func come(items []*item) string { return verb(len(kindNames(items)), "comes", "come") }
+
+func kindNames(items []*item) []string {
 	var kinds []string
 	for _, it := range items {
-		if k := "kind " + it.gk.Kind; !slices.Contains(kinds, k) {
-			kinds = append(kinds, k)
+		if !slices.Contains(kinds, it.gk.Kind) {
+			kinds = append(kinds, it.gk.Kind)
 		}
 	}
-	return words(kinds)
+	return kinds
 }
 
 func (r *replay) kindCause(rule string, t *tiers.Tier, it *item, provider string, s supply) []string {

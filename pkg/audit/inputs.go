@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -59,6 +60,9 @@ func (r *replay) inputBlocker(i int, in input) (blocker, bool) {
 	makers := r.byRef[in.ref]
 	if r.tiers[i].Parent == nil || len(makers) == 0 || r.present[in.ref] || r.declared(in.ref) {
 		return blocker{}, false
+	}
+	if strings.HasPrefix(in.field, "spec.decryption") && slices.ContainsFunc(makers, func(m *item) bool { return m.Encrypted() }) {
+		return blocker{}, false // the key is encrypted itself, so that somebody brings it first
 	}
 	return blocker{kind: byInput, what: in.ref, on: itemTiers(makers)}, true
 }
@@ -123,12 +127,4 @@ func (w *world) declared(r ref) bool {
 func nestedString(object map[string]any, fields ...string) string {
 	s, _, _ := unstructured.NestedString(object, fields...)
 	return s
-}
-
-// lowerFirst is for names made into words.
-func lowerFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToLower(s[:1]) + s[1:]
 }

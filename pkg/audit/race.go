@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/standup-sh/standup/pkg/tiers"
 )
@@ -164,7 +165,7 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 	what := words(f.Objects)
 	retry := shortDuration(t.Kustomization.GetRetryInterval())
 	if rule == providerNotAwaited {
-		f.Message = fmt.Sprintf("%s may come too early: %s comes with %s in %s, which is upstream but does not wait for it", what, kindWords(items), provider.ID(), p.Key)
+		f.Message = fmt.Sprintf("%s may come too early: %s %s with %s in %s, which is upstream but does not wait for it", what, kindWords(items), come(items), provider.ID(), p.Key)
 		f.Cause = []string{
 			fmt.Sprintf("without wait or healthChecks %s is Ready as soon as its objects are applied, before the kind exists", p.Key),
 			fmt.Sprintf("the pass of %s then fails and is retried after %s", t.Key, retry),
@@ -175,7 +176,7 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 		}
 		return f
 	}
-	f.Message = fmt.Sprintf("%s may come too early: %s comes with %s in %s, which nothing puts before %s", what, kindWords(items), provider.ID(), p.Key, t.Key)
+	f.Message = fmt.Sprintf("%s may come too early: %s %s with %s in %s, which nothing puts before %s", what, kindWords(items), come(items), provider.ID(), p.Key, t.Key)
 	f.Cause = []string{fmt.Sprintf("if %s is first, its pass fails and is retried after %s", t.Key, retry)}
 	f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
 	if !watches(p, provider) && !isGitCRD(provider) {
@@ -256,7 +257,9 @@ func (w *world) inputRaces(i int) []Finding {
 	var out []Finding
 	for _, in := range inputsOf(t) {
 		makers := w.byRef[in.ref]
-		if len(makers) == 0 || w.declared(in.ref) {
+		if len(makers) == 0 || w.declared(in.ref) || slices.ContainsFunc(makers, func(m *item) bool {
+			return m.Encrypted() && in.ref.kind == "Secret" && strings.HasPrefix(in.field, "spec.decryption")
+		}) {
 			continue
 		}
 		if slices.ContainsFunc(makers, func(m *item) bool { return m.tier == i || w.guaranteed(i, m) >= applied }) {

@@ -105,7 +105,7 @@ func (w *world) tokens() []Finding {
 	names := w.variables()
 	var out []Finding
 	for i, t := range w.tiers {
-		if w.substitutes(t) {
+		if t.Synthetic || w.substitutes(t) {
 			continue
 		}
 		groups := map[string][]*item{}
@@ -246,6 +246,41 @@ func (w *world) versions() []Finding {
 				out = append(out, f)
 			}
 		}
+	}
+	return out
+}
+
+// lacking finds kinds that nothing in git brings although it is known what would: a chart that no
+// release installs, an operator whose trigger nobody writes. One finding a reason.
+func (w *world) lacking() []Finding {
+	groups := map[string][]*item{}
+	var order []string
+	for _, p := range w.providers {
+		if p.Hint == "" || p.Primary().Class != crds.FromUnknown || w.config.Serves(p.GroupKind) {
+			continue
+		}
+		for i := range w.tiers {
+			for _, it := range w.items[i] {
+				if it.gk != p.GroupKind || it.ref.cluster != "" {
+					continue
+				}
+				if groups[p.Hint] == nil {
+					order = append(order, p.Hint)
+				}
+				groups[p.Hint] = append(groups[p.Hint], it)
+			}
+		}
+	}
+	var out []Finding
+	for _, hint := range order {
+		items := groups[hint]
+		f := w.at(providerMissing, items[0].tier, items)
+		f.Evidence = crds.EvidenceCatalogue
+		f.Message = fmt.Sprintf("nothing in git brings %s, which %s %s of: %s", kindWords(items), words(f.Objects), verb(len(items), "is", "are"), hint)
+		f.Cause = []string{"if nothing outside git brings it either, every pass with such an object fails"}
+		f.Fix = "bring it with a tier of its own, or declare in " + ConfigFile + " what is there before Flux"
+		f.Related = nil // one place is enough for what is absent
+		out = append(out, f)
 	}
 	return out
 }

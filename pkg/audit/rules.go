@@ -62,6 +62,7 @@ func Rules() []Rule {
 		{samePassNamespace, tiers.Error, "A namespace that a HelmRelease creates is used in the same pass"},
 		{namespaceDownstream, tiers.Error, "A namespace comes only after the tier that needs it"},
 		{samePassAccount, tiers.Error, "A bare Pod is in the same pass as its ServiceAccount"},
+		{useDownstream, tiers.Error, "A tier waits for an object that uses what comes only after the tier"},
 		{encryptedWithoutKey, tiers.Error, "A SOPS-encrypted Secret is in a tier without decryption"},
 		{crossNamespaceSource, tiers.Error, "A tier reads a source in another namespace, which the controllers forbid"},
 		{releaseNeverHealthy, tiers.Error, "A tier waits for a HelmRelease that can never run"},
@@ -73,6 +74,7 @@ func Rules() []Rule {
 		{problemVariable, tiers.Error, "A tier uses a variable that nothing defines"},
 		{problemDuplicate, tiers.Error, "A Kustomization is applied by two tiers"},
 		{versionNotServed, tiers.Error, "No CRD in git serves the version that an object is written in"},
+		{providerMissing, tiers.Warning, "Something known brings a kind, and nothing in git installs it"},
 		{providerNotUpstream, tiers.Warning, "A kind's provider is not upstream of the tier that needs it"},
 		{providerNotAwaited, tiers.Warning, "A kind's provider is upstream but nothing waits until the kind exists"},
 		{inputNotUpstream, tiers.Warning, "What a tier's pass has to read is not upstream of it"},
@@ -106,6 +108,7 @@ const (
 	samePassNamespace        = "same-pass-namespace"
 	namespaceDownstream      = "namespace-downstream"
 	samePassAccount          = "same-pass-serviceaccount"
+	useDownstream            = "use-downstream"
 	encryptedWithoutKey      = "encrypted-without-decryption"
 	crossNamespaceSource     = "cross-namespace-source"
 	releaseNeverHealthy      = "release-never-healthy"
@@ -119,6 +122,7 @@ const (
 	problemRemote            = "remote-base"
 	problemInput             = "unknown-input"
 	versionNotServed         = "version-not-served"
+	providerMissing          = "provider-missing"
 	providerNotUpstream      = "provider-not-upstream"
 	providerNotAwaited       = "provider-not-awaited"
 	inputNotUpstream         = "input-not-upstream"

@@ -1,10 +1,15 @@
 package audit
 
 import (
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/standup-sh/standup/pkg/crds"
 	"github.com/standup-sh/standup/pkg/render"
+	"github.com/standup-sh/standup/pkg/tiers"
 )
 
 // supply is one way in which a kind comes to exist, placed in the world. A kind may have several.
@@ -21,7 +26,7 @@ type supply struct {
 func (w *world) addSupplies(providers []crds.Provider) {
 	for _, p := range providers {
 		for _, o := range p.Origins {
-			if o.Class == crds.FromUnknown || w.config.Serves(p.GroupKind) {
+			if o.Class == crds.FromUnknown || w.config.Serves(p.GroupKind) || w.broughtByFlux(p.GroupKind, o) {
 				continue
 			}
 			s := supply{Origin: o, tier: -1, sure: o.Evidence != crds.EvidenceCatalogue || o.Reference.Grade == crds.Verified}
@@ -44,6 +49,39 @@ func (w *world) addSupplies(providers []crds.Provider) {
 			w.supplies[key] = append(w.supplies[key], s)
 		}
 	}
+}
+
+// broughtByFlux reports whether an origin of one of Flux's own kinds says nothing about a cold start:
+// a cluster that applies tiers has Flux, and whatever in git brings Flux's kinds again, an instance
+// or a chart, only takes over what is there. The exception is a folder that is applied by hand: it
+// holds, at its top, the instance that is to install Flux, and other objects of Flux's kinds.
+func (w *world) broughtByFlux(gk schema.GroupKind, o crds.Origin) bool {
+	if !strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") && gk.Group != "source.extensions.fluxcd.io" {
+		return false
+	}
+	if w.installer == nil {
+		return o.Class != crds.FromGit
+	}
+	return o.Object.Unstructured != w.installer
+}
+
+// findInstaller looks for a FluxInstance in the pass of an entry path that nothing in git syncs,
+// unless it is what makes Flux sync that path.
+func findInstaller(g *tiers.Graph) *unstructured.Unstructured {
+	for _, t := range g.Tiers {
+		if t.Parent != nil || !t.Synthetic {
+			continue
+		}
+		for _, o := range t.Objects {
+			if o.GetKind() != "FluxInstance" || o.GroupVersionKind().Group != "fluxcd.controlplane.io" {
+				continue
+			}
+			if sync := nestedString(o.Object, "spec", "sync", "path"); sync == "" || path.Clean("/"+sync) != path.Clean("/"+t.Dir) {
+				return o.Unstructured
+			}
+		}
+	}
+	return nil
 }
 
 // find is the item that stands for an object of a tier; nil if Flux skips the object.

@@ -36,6 +36,22 @@ type item struct {
 	ref   ref
 	gk    schema.GroupKind
 	stage flux.ApplyStage
+	// hard are the uses without which the object cannot become healthy, once asked for.
+	hard      []use
+	hardKnown bool
+}
+
+// hardUses lists what the object needs of others to become healthy.
+func (it *item) hardUses() []use {
+	if !it.hardKnown {
+		it.hardKnown = true
+		for _, u := range usesOf(it) {
+			if u.hard {
+				it.hard = append(it.hard, u)
+			}
+		}
+	}
+	return it.hard
 }
 
 // release is a HelmRelease of some tier.
@@ -68,7 +84,10 @@ type world struct {
 	// clusterScoped are the kinds that git's own CRDs declare as such.
 	clusterScoped map[schema.GroupKind]bool
 	opaque        bool // some tier's objects are not known
-	config        *Config
+	installer     *unstructured.Unstructured
+	// noCrossNamespace says that the controllers run with --no-cross-namespace-refs, as git has it.
+	noCrossNamespace bool
+	config           *Config
 }
 
 func newWorld(g *tiers.Graph, o Options) *world {
@@ -97,6 +116,7 @@ func newWorld(g *tiers.Graph, o Options) *world {
 			w.sources[from] = append(w.sources[from], to)
 		}
 	}
+	w.installer = findInstaller(g)
 	w.addSupplies(o.Providers)
 	return w
 }
@@ -126,8 +146,10 @@ func (w *world) addItems(i int, t *tiers.Tier) {
 			if scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope"); scope == "Cluster" {
 				w.clusterScoped[crdKind(o.Unstructured)] = true
 			}
-		case it.gk.Group == helmv2.GroupVersion.Group && it.gk.Kind == helmv2.HelmReleaseKind:
+		case isRelease(it.gk):
 			w.addRelease(it)
+		case forbidsCrossNamespace(it):
+			w.noCrossNamespace = true
 		}
 	}
 	slices.SortStableFunc(w.items[i], func(a, b *item) int { return int(a.stage) - int(b.stage) })
@@ -183,6 +205,24 @@ func (r *release) namespace() string {
 		return ns
 	}
 	return r.GetNamespace()
+}
+
+// forbidsCrossNamespace reports whether an object says that kustomize-controller runs with
+// --no-cross-namespace-refs: its Deployment, or an instance with multitenant set.
+func forbidsCrossNamespace(it *item) bool {
+	switch {
+	case it.gk.Kind == "FluxInstance":
+		on, _, _ := unstructured.NestedBool(it.Object.Object, "spec", "cluster", "multitenant")
+		return on
+	case it.gk.Kind == "Deployment" && it.GetName() == "kustomize-controller":
+		for _, c := range list(it.Object.Object, "spec", "template", "spec", "containers") {
+			args, _, _ := unstructured.NestedStringSlice(c, "args")
+			if slices.Contains(args, "--no-cross-namespace-refs=true") || slices.Contains(args, "--no-cross-namespace-refs") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func namespaceRef(cluster, name string) ref {
