@@ -26,6 +26,12 @@ type Options struct {
 	// AllowRemoteBases lets kustomize fetch URLs, by git and over HTTP. It is off by default, and a
 	// remote base is then a fault.
 	AllowRemoteBases bool
+	// Want limits the result to what matters to the caller: an object is left out if its manifest's
+	// identity is not wanted, and where kustomize has to be run for the others it is left in. A folder
+	// in whose manifests nothing is wanted is not built at all. nil wants everything.
+	Want func(Identity) bool
+	// Kustomize has kustomize build even what needs none of it; for comparison.
+	Kustomize bool
 }
 
 // Unknown is a variable that no input defines and that the manifest gives no default.
@@ -53,6 +59,8 @@ type Result struct {
 	// Linked are the files that the build reads through a symbolic link, which source-controller
 	// leaves out of an artifact made from git: the controller would not find them.
 	Linked []string
+	// Partial says that objects were left out because they are not wanted.
+	Partial bool
 	// Raw says that kustomize refused the whole and Objects are the documents as files write them.
 	Raw bool
 }
@@ -77,13 +85,7 @@ func (s *Source) Build(ctx context.Context, ks *unstructured.Unstructured, opts 
 		res.Faults = append(res.Faults, fmt.Errorf("reading the spec: %w", err))
 	}
 	b := &builder{src: s, opts: opts, res: res, layer: map[string][]byte{}}
-	m := b.run(o)
-	var objects []Object
-	if m != nil {
-		objects = b.objects(m)
-	} else {
-		objects = b.raw()
-	}
+	objects := b.run(o)
 	if err := b.postBuild(ks, objects); err != nil {
 		res.Faults = append(res.Faults, err)
 	}
@@ -103,9 +105,9 @@ type builder struct {
 	c     *closure
 }
 
-// run has kustomize build the folder, at worst without the parts at fault. It returns nil if
-// kustomize refuses whatever is left out.
-func (b *builder) run(o overlay) resmap.ResMap {
+// run builds the folder, at worst without the parts at fault, or reads its files as they are written
+// if kustomize refuses whatever is left out.
+func (b *builder) run(o overlay) []Object {
 	kus, file, keep, err := b.src.manifest(b.res.Dir, o)
 	if err != nil {
 		b.fault(err)
@@ -114,20 +116,33 @@ func (b *builder) run(o overlay) resmap.ResMap {
 		}
 	}
 	b.keep = keep
-	b.c = b.src.closure(b.res.Dir, file, kus, b.opts.AllowRemoteBases)
+	closed := *kus
+	if !slices.Contains(keep, kustypes.OriginAnnotations) {
+		closed.BuildMetadata = keep
+	}
+	b.c = b.src.closure(b.res.Dir, file, &closed, b.opts.AllowRemoteBases)
 	b.res.Linked = b.c.linked
+	if !b.opts.Kustomize {
+		if objects, ok := b.plain(kus); ok {
+			return objects
+		}
+	}
+	if b.skip() {
+		b.res.Partial = true
+		return nil
+	}
 	for _, f := range b.c.faults {
 		b.fault(f.err)
 		kus = b.leaveOut(kus, f)
 	}
 	m, err := b.kustomize(kus, file)
 	if err == nil {
-		return m
+		return b.objects(m)
 	}
 	broken := b.broken()
 	if len(broken) == 0 {
 		b.fault(&BuildError{Dir: b.res.Dir, Err: err})
-		return nil
+		return b.raw()
 	}
 	for _, f := range broken {
 		b.fault(f.err)
@@ -135,9 +150,29 @@ func (b *builder) run(o overlay) resmap.ResMap {
 	}
 	if m, err = b.kustomize(kus, file); err != nil {
 		b.fault(&BuildError{Dir: b.res.Dir, Err: err})
-		return nil
+		return b.raw()
 	}
-	return m
+	return b.objects(m)
+}
+
+// skip reports whether nothing in the build's files is wanted, and nothing in them is wrong as far
+// as reading them tells.
+func (b *builder) skip() bool {
+	if b.opts.Want == nil || len(b.c.faults) > 0 {
+		return false
+	}
+	for _, name := range b.c.generated {
+		if b.opts.Want(name) {
+			return false
+		}
+	}
+	for _, file := range b.c.resources {
+		p := b.src.parse(file)
+		if p.err != nil || slices.ContainsFunc(p.ids, b.opts.Want) {
+			return false
+		}
+	}
+	return true
 }
 
 func (b *builder) fault(err error) { b.res.Faults = append(b.res.Faults, err) }

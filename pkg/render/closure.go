@@ -4,14 +4,15 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	generator "github.com/fluxcd/pkg/kustomize"
 	kustypes "sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/yaml"
 )
 
 // kustFile is a parsed kustomization file of a folder; parsing is done once however many tiers use it.
 type kustFile struct {
+	once sync.Once
 	file string
 	kus  *kustypes.Kustomization
 	err  error
@@ -19,22 +20,28 @@ type kustFile struct {
 
 // kustomization parses the kustomization file of a folder; nil if the folder has none.
 func (s *Source) kustomization(dir string) *kustFile {
-	file, ok := s.kustomizationFile(dir)
+	v, ok := s.files.Load(dir)
 	if !ok {
+		v, _ = s.files.LoadOrStore(dir, &kustFile{})
+	}
+	k := v.(*kustFile)
+	k.once.Do(func() {
+		file, ok := s.kustomizationFile(dir)
+		if !ok {
+			return
+		}
+		k.file, k.kus = file, &kustypes.Kustomization{}
+		data, err := s.tree.ReadFile(file)
+		if err == nil {
+			err = k.kus.Unmarshal(data)
+		}
+		if err != nil {
+			k.err = &FileError{File: file, Line: yamlLine(err), Err: err}
+		}
+	})
+	if k.file == "" {
 		return nil
 	}
-	if k, ok := s.files.Load(file); ok {
-		return k.(*kustFile)
-	}
-	k := &kustFile{file: file, kus: &kustypes.Kustomization{}}
-	data, err := s.tree.ReadFile(file)
-	if err == nil {
-		err = yaml.Unmarshal(data, k.kus)
-	}
-	if err != nil {
-		k.err = &FileError{File: file, Line: yamlLine(err), Err: err}
-	}
-	s.files.Store(file, k)
 	return k
 }
 
@@ -46,8 +53,10 @@ type closure struct {
 	openapi bool
 	// faults are the references that cannot be followed.
 	faults []fault
-	// generators says that objects come from more than the files' own documents.
-	generators bool
+	// resources are those of files that hold objects.
+	resources []string
+	// generated are the objects that generators make, under the names they are given.
+	generated []Identity
 	// linked are the files that are read through a symbolic link.
 	linked []string
 	// kustomizations are the kustomization files, the built folder's own first.
@@ -101,7 +110,8 @@ func (w *walker) visit(dir, file string, kus *kustypes.Kustomization) {
 	}
 	for _, refs := range [][]string{kus.Generators, kus.Transformers, kus.Validators} {
 		for _, ref := range refs {
-			w.c.generators = true
+			// What a plugin makes of its configuration is not known before it runs.
+			w.c.generated = append(w.c.generated, Identity{})
 			if !inline(ref) {
 				w.follow(dir, file, ref)
 			}
@@ -127,15 +137,16 @@ func (w *walker) patches(dir, file string, kus *kustypes.Kustomization) {
 }
 
 func (w *walker) generated(dir, file string, kus *kustypes.Kustomization) {
-	var sources []kustypes.KvPairSources
+	var all []kustypes.GeneratorArgs
 	for _, g := range kus.ConfigMapGenerator {
-		sources = append(sources, g.KvPairSources)
+		all = append(all, g.GeneratorArgs)
+		w.c.generated = append(w.c.generated, Identity{APIVersion: "v1", Kind: "ConfigMap", Namespace: g.Namespace, Name: g.Name})
 	}
 	for _, g := range kus.SecretGenerator {
-		sources = append(sources, g.KvPairSources)
+		all = append(all, g.GeneratorArgs)
+		w.c.generated = append(w.c.generated, Identity{APIVersion: "v1", Kind: "Secret", Namespace: g.Namespace, Name: g.Name})
 	}
-	for _, g := range sources {
-		w.c.generators = true
+	for _, g := range all {
 		for _, f := range slices.Concat(g.FileSources, g.EnvSources, []string{g.EnvSource}) {
 			if _, after, ok := strings.Cut(f, "="); ok {
 				f = after
@@ -172,6 +183,9 @@ func (w *walker) file(dir, file, ref string) {
 func (w *walker) follow(dir, file, ref string) {
 	name := path.Join(dir, ref)
 	if remote(ref) || w.src.isFile(name) || !w.src.isDir(name) {
+		if !w.seen[name] && w.src.isFile(name) {
+			w.c.resources = append(w.c.resources, name)
+		}
 		w.file(dir, file, ref)
 		return
 	}

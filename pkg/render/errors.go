@@ -61,6 +61,11 @@ func (e *BuildError) Error() string { return fmt.Sprintf("building %s: %s", e.Di
 // Unwrap returns kustomize's error.
 func (e *BuildError) Unwrap() error { return e.Err }
 
+// panicError is a panic of kustomize, which some invalid input sets off.
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("kustomize panicked: %v", e.value) }
+
 // plain writes an error on one line and in terms of the repository.
 func plain(err error) string {
 	s := strings.ReplaceAll(err.Error(), mount+"/", "")

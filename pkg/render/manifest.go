@@ -92,6 +92,17 @@ func (s *Source) kustomizationFile(dir string) (string, bool) {
 	return "", false
 }
 
+// kustomizationFiles counts the folder's kustomization files: kustomize refuses more than one.
+func (s *Source) kustomizationFiles(dir string) int {
+	n := 0
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if s.isFile(path.Join(dir, name)) {
+			n++
+		}
+	}
+	return n
+}
+
 // scan lists what a generated kustomization.yaml holds: every YAML file below dir, and every folder
 // with a kustomization file of its own in place of what is below it. Symbolic links are not in an artifact.
 func (s *Source) scan(root, dir string) ([]string, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/pkg/sourceignore"
 	"github.com/fluxcd/pkg/sourceignore/gitignore"
+	"sigs.k8s.io/kustomize/api/resource"
 
 	"github.com/standup-sh/standup/pkg/repo"
 )
@@ -24,9 +25,11 @@ type Source struct {
 	tree *repo.Tree
 	dir  string
 
-	patterns func() ([]gitignore.Pattern, error)
-	files    sync.Map // repository path → *kustFile
-	lines    sync.Map // repository path → []document
+	factory   *resource.Factory
+	patterns  func() ([]gitignore.Pattern, error)
+	files     sync.Map // folder → *kustFile
+	lines     sync.Map // repository path → []document
+	manifests sync.Map // repository path → *parsed
 }
 
 // NewSource gives the artifact of the folder dir of tree. ignore is the source's spec.ignore, in
@@ -42,7 +45,7 @@ func NewSource(tree *repo.Tree, dir, ignore string) (*Source, error) {
 	} else if !e.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
 	}
-	s := &Source{tree: tree, dir: dir}
+	s := &Source{tree: tree, dir: dir, factory: newFactory()}
 	s.patterns = sync.OnceValues(func() ([]gitignore.Pattern, error) { return s.readPatterns(ignore) })
 	return s, nil
 }

@@ -115,9 +115,6 @@ func waitPath(c []Key, i int) string {
 
 // duplicate reports a second tier of one name.
 func (l *loader) duplicate(old *state, parent *state, o render.Object) {
-	if old.tier.Parent != nil && *old.tier.Parent == parent.tier.Key && old.tier.File == o.File {
-		return
-	}
 	by := "the entry path"
 	if old.tier.Parent != nil {
 		by = "Kustomization/" + keyString(*old.tier.Parent)

@@ -35,6 +35,17 @@ func Load(ctx context.Context, tree *repo.Tree, opts Options) (*Graph, error) {
 	if err := l.discover(ctx); err != nil {
 		return nil, err
 	}
+	// A dependency that is no Kustomization may be a HelmRelease.
+	for _, s := range l.tiers {
+		for _, d := range s.tier.DependsOn {
+			if l.tiers[d] == nil {
+				l.wanted.add("HelmRelease", d.Name)
+			}
+		}
+	}
+	if _, err := l.fulfil(ctx); err != nil {
+		return nil, err
+	}
 	return l.graph(), nil
 }
 
@@ -46,6 +57,7 @@ func newLoader(tree *repo.Tree, opts Options) *loader {
 		configs:  map[string]*config{},
 		charts:   map[Key]render.Object{},
 		contents: map[string]*render.Source{},
+		wanted:   wanted{names: map[needed]bool{}},
 	}
 }
 
@@ -64,6 +76,7 @@ type loader struct {
 	problems []Problem
 	// contents are the sources whose files are at hand.
 	contents map[string]*render.Source
+	wanted   wanted
 }
 
 // state is a tier while it is being discovered.
@@ -85,6 +98,12 @@ func (l *loader) discover(ctx context.Context) error {
 	for {
 		ready, waiting := l.pending()
 		if len(ready) == 0 {
+			if more, err := l.fulfil(ctx); more || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
 			if len(waiting) == 0 {
 				return nil
 			}
@@ -144,6 +163,9 @@ func (l *loader) build(ctx context.Context, batch []*state) error {
 	work := make(chan *state)
 	var wg sync.WaitGroup
 	opts := render.Options{Lookup: l.lookup, Vars: l.opts.Vars, AllowRemoteBases: l.opts.AllowRemoteBases}
+	if !l.opts.Objects {
+		opts.Want = l.wanted.want
+	}
 	for range min(runtime.GOMAXPROCS(0), len(batch)) {
 		wg.Go(func() {
 			for s := range work {
@@ -215,7 +237,9 @@ func (l *loader) child(parent *state, o render.Object) {
 		return
 	}
 	if old, ok := l.tiers[k]; ok {
-		l.duplicate(old, parent, o)
+		if p := old.tier.Parent; p == nil || *p != parent.tier.Key {
+			l.duplicate(old, parent, o)
+		}
 		return
 	}
 	s, err := newState(o)
@@ -227,6 +251,7 @@ func (l *loader) child(parent *state, o render.Object) {
 	s.tier.Parent = &p
 	s.depth = parent.depth + 1
 	l.tiers[k] = s
+	l.needs(s)
 }
 
 // newState reads a rendered Kustomization. It always returns a state; the error says what of the

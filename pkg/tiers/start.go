@@ -29,7 +29,10 @@ func (l *loader) start(ctx context.Context) error {
 		return err
 	}
 	// A first look without patches or variables, to find the Kustomization that points here.
-	first, err := whole.Build(ctx, bareKustomization(entry.Path), render.Options{})
+	first, err := whole.Build(ctx, bareKustomization(entry.Path), render.Options{
+		AllowRemoteBases: l.opts.AllowRemoteBases,
+		Want:             func(id render.Identity) bool { return strings.Contains(id.APIVersion, "toolkit.fluxcd.io/") },
+	})
 	if err != nil {
 		return err
 	}
@@ -38,6 +41,7 @@ func (l *loader) start(ctx context.Context) error {
 	}
 	l.root = l.findRoot(first.Objects, entry)
 	l.tiers[l.root.tier.Key] = l.root
+	l.needs(l.root)
 	root := l.opts.Root
 	if root == "" {
 		root = entry.Root
