@@ -36,6 +36,7 @@ type Cluster struct {
 	config    *rest.Config
 	dynamic   dynamic.Interface
 	mapper    *resettableMapper
+	leases    leases
 	closing   sync.Once
 }
 
@@ -93,9 +94,11 @@ func (c *Cluster) bringUp(ctx context.Context) (err error) {
 		return err
 	}
 	if c.wants(Kwok) {
-		return c.createNode(ctx)
+		if err := c.createNode(ctx); err != nil {
+			return err
+		}
 	}
-	return nil
+	return c.keepLeases(ctx)
 }
 
 func (c *Cluster) wants(name Component) bool { return c.binaries.Path(name) != "" }
@@ -169,6 +172,7 @@ func (c *Cluster) Dir() string { return c.dir }
 func (c *Cluster) Close() error {
 	var errs []error
 	c.closing.Do(func() {
+		c.leases.stop()
 		// What writes goes before what it writes to.
 		for _, name := range []Component{
 			KustomizeController, SourceController, Kwok, Scheduler, ControllerManager, APIServer, Etcd,

@@ -47,7 +47,7 @@ func tree(files map[string]string) fstest.MapFS {
 }
 
 func configMap(name, value string) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\ndata: {value: %s}\n", name, value)
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: default}\ndata: {value: %q}\n", name, value)
 }
 
 func TestServerVersionCanBeParsed(t *testing.T) {

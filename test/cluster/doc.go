@@ -13,10 +13,9 @@
 // the process that called Start, however that ends (package internal/proc).
 //
 // Limits. Flux's controllers run as processes, not as pods: the namespace
-// flux-system holds their Leases but no Deployments. helm-controller and
+// flux-system holds no Deployments of theirs, and their Leases are kept for them,
+// because outside of a pod they cannot elect a leader. helm-controller and
 // notification-controller are absent; of helm-controller there is the CRD alone.
 // Components run as cluster administrators, under the names of their service
-// accounts. Nothing restarts a component that ends by itself. After Kill, a Flux
-// controller that is started again waits for its predecessor's Lease to expire
-// (35 s), as it would in a pod; after Stop it does not.
+// accounts. Nothing restarts a component that ends by itself.
 package cluster

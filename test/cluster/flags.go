@@ -106,10 +106,11 @@ func (c *Cluster) kwokArgs(p ports) ([]string, error) {
 	return args, nil
 }
 
-// fluxArgs are the flags of Flux's own Deployments, on ports of ours.
+// fluxArgs are the flags of Flux's own Deployments, on ports of ours and without
+// leader election (see leases).
 func fluxArgs(p ports) []string {
 	return []string{
-		"--watch-all-namespaces", "--log-level=info", "--log-encoding=json", "--enable-leader-election",
+		"--watch-all-namespaces", "--log-level=info", "--log-encoding=json",
 		"--health-addr=" + p.addr("health"), "--metrics-addr=" + p.addr("metrics"),
 	}
 }

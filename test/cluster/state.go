@@ -32,7 +32,7 @@ func newStateDir(parent string) (dir string, lock *os.File, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("locking the cluster's directory: %w", err)
 	}
-	for _, sub := range []string{"logs", "pki", "tmp", "home", "users", "git"} {
+	for _, sub := range []string{"logs", "pki", "tmp", "home", "users", "git", "artifacts"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return "", nil, fmt.Errorf("making the cluster's directory: %w", err)
 		}
