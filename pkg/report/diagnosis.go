@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +38,10 @@ func Diagnoses(w io.Writer, causes []wait.Diagnosis, o DiagnosisOptions) error {
 				return err
 			}
 		}
-		first, unread = false, d.Unread
+		first = false
+		if len(unread) == 0 { // the same for all causes of one look at the cluster
+			unread = d.Unread
+		}
 		if _, err := io.WriteString(w, diagnosisText(d, o)); err != nil {
 			return err
 		}
@@ -67,7 +72,7 @@ func diagnosisText(d wait.Diagnosis, o DiagnosisOptions) string {
 	if len(d.Path) > 0 {
 		b.line("circle", strings.Join(names(d.Path, o.Namespace), " → "))
 	}
-	if d.Object != "" && !strings.Contains(d.Summary, d.Object) {
+	if d.Object != "" && d.Object != "Kustomization/"+d.Tier.String() && !strings.Contains(d.Summary, d.Object) {
 		b.line("object", d.Object)
 	}
 	for _, object := range d.Waiting {
@@ -110,8 +115,12 @@ func (b *block) waiting(object wait.WaitingObject) {
 	}
 }
 
-// fluxLines bounds how much of Flux's message is shown: what follows is the log of what was applied.
+// fluxLines bounds how much of Flux's message is shown.
 const fluxLines = 3
+
+// changeLog is a line of what a failed pass did apply, which Flux puts after its error (apply in
+// kustomize-controller's internal/controller/kustomization_controller.go).
+var changeLog = regexp.MustCompile(`^[A-Z]\w*/\S+ (?:created|configured|unchanged|deleted|skipped)$`)
 
 // flux writes Flux's own words, unless the summary already is them.
 func (b *block) flux(message, summary string) {
@@ -119,7 +128,7 @@ func (b *block) flux(message, summary string) {
 	if message == "" || strings.HasPrefix(summary, message) {
 		return
 	}
-	lines := strings.Split(message, "\n")
+	lines := slices.DeleteFunc(strings.Split(message, "\n"), changeLog.MatchString)
 	label := "Flux says"
 	for _, text := range lines[:min(len(lines), fluxLines)] {
 		b.line(label, text)
