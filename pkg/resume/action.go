@@ -15,6 +15,8 @@ const (
 	Reset Verb = "reset"
 	// Free calls [Options.Free] for a tier.
 	Free Verb = "free"
+	// Suspend sets suspend; only [SuspendTiers] does that.
+	Suspend Verb = "suspend"
 )
 
 // Why is the occasion of an action.
@@ -37,6 +39,8 @@ const (
 	WhyStuck Why = "stuck"
 	// WhyReset: the release's retries are exhausted.
 	WhyReset Why = "retries exhausted"
+	// WhyAsked: the caller wants it.
+	WhyAsked Why = "asked"
 )
 
 // Action is one thing to do now.

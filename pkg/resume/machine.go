@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/standup-sh/standup/pkg/flux"
 )
@@ -18,7 +19,7 @@ type machine struct {
 	memory   Memory
 	snapshot flux.Snapshot
 	last     Decision
-	shown    map[Object]string
+	shown    map[Object]shown
 	seen     bool // a snapshot has been read
 	started  time.Time
 	deadline time.Time
@@ -52,7 +53,7 @@ type result struct {
 }
 
 func newMachine(d *Dispatcher, emit func(Event)) *machine {
-	m := &machine{Dispatcher: d, emit: emit, shown: make(map[Object]string), meter: newMeter(d.opts.Workers)}
+	m := &machine{Dispatcher: d, emit: emit, shown: make(map[Object]shown), meter: newMeter(d.opts.Workers)}
 	if d.opts.Lease == nil {
 		m.lease = leaseHeld
 	}
@@ -126,7 +127,7 @@ func patchFor(verb Verb, token string) []byte {
 		return flux.ResumePatch(token)
 	case Reset:
 		return flux.ResetPatch(token)
-	case Nudge, Free:
+	case Nudge, Free, Suspend:
 	}
 	return flux.NudgePatch(token)
 }
@@ -210,23 +211,31 @@ func (m *machine) count(verb Verb) {
 		m.summary.Resumed++
 	case Nudge, Reset:
 		m.summary.Nudged++
-	case Free:
+	case Free, Suspend:
 	}
 }
 
+// shown is what an event about a tier has last said.
+type shown struct {
+	phase  Phase
+	cause  Cause
+	status flux.Status
+}
+
 // report emits what stands elsewhere than before.
-func (m *machine) report(first bool, now time.Time) {
+func (m *machine) report(first bool, at time.Time) {
 	if first {
-		m.emit(Event{Time: now, Kind: EventStarted, Standings: m.last.Standings})
+		m.emit(Event{Time: at, Kind: EventStarted, Standings: m.last.Standings})
 	}
 	for _, s := range m.last.Standings {
-		text := fmt.Sprint(s.Phase, s.Cause, s.Status.State, s.Status.Reason, s.Status.Message)
-		if m.shown[s.Object] == text {
+		now := shown{s.Phase, s.Cause, s.Status}
+		now.status.Since = metav1.Time{}
+		if m.shown[s.Object] == now {
 			continue
 		}
-		m.shown[s.Object] = text
+		m.shown[s.Object] = now
 		if _, isTier := s.Object.Tier(); isTier && !first {
-			m.emit(Event{Time: now, Kind: EventStanding, Standing: &s})
+			m.emit(Event{Time: at, Kind: EventStanding, Standing: &s})
 		}
 	}
 }

@@ -196,23 +196,36 @@ func (s *scenario) disturb(h *harness) (disturbances int) {
 	return disturbances
 }
 
-func TestRandomGraphsAndFaults(t *testing.T) {
-	runs := uint64(3000)
+// shards spreads seeds over parallel tests.
+func shards(t *testing.T, runs uint64, run func(t *testing.T, seed uint64)) {
 	if testing.Short() {
-		runs = 300
+		runs /= 10
 	}
-	for seed := range runs {
+	const count = 4
+	for shard := range uint64(count) {
+		t.Run(fmt.Sprint(shard), func(t *testing.T) {
+			t.Parallel()
+			for seed := shard; seed < runs && !t.Failed(); seed += count {
+				run(t, seed)
+			}
+		})
+	}
+}
+
+func TestRandomGraphsAndFaults(t *testing.T) {
+	shards(t, 2000, func(t *testing.T, seed uint64) {
 		s := newScenario(seed, false)
 		h := newHarness(t, model.New(s.list), Options{TierTimeout: 10 * time.Minute, Timeout: 150 * time.Minute})
 		disturbances := s.disturb(h)
 		err := h.run(3 * time.Hour)
 		s.judge(h, err, disturbances)
-		if len(h.wrong) > 0 {
-			t.Errorf("seed %d: %s\n%s\n%s", seed, strings.Join(h.wrong, "\n"), s.describe(), strings.Join(h.log, "\n"))
-			if t.Failed() {
-				return
-			}
-		}
+		s.report(t, seed, h)
+	})
+}
+
+func (s *scenario) report(t *testing.T, seed uint64, h *harness) {
+	if len(h.wrong) > 0 {
+		t.Errorf("seed %d: %s\n%s\n%s", seed, strings.Join(h.wrong, "\n"), s.describe(), strings.Join(h.log, "\n"))
 	}
 }
 
@@ -280,23 +293,16 @@ func (s *scenario) describe() string {
 }
 
 func TestRandomGraphsWithoutFaults(t *testing.T) {
-	runs := uint64(1000)
-	if testing.Short() {
-		runs = 100
-	}
-	for seed := range runs {
+	shards(t, 1000, func(t *testing.T, seed uint64) {
 		s := newScenario(seed, true)
-		best := s.outcome()
 		h := newHarness(t, model.New(s.list), Options{})
 		err := h.run(3 * time.Hour)
 		s.judge(h, err, 0)
 		if err == nil {
 			s.costs(h)
 		}
-		if len(h.wrong) > 0 {
-			t.Fatalf("seed %d: %s\n%s\n%s\n%v", seed, strings.Join(h.wrong, "\n"), s.describe(), strings.Join(h.log, "\n"), best)
-		}
-	}
+		s.report(t, seed, h)
+	})
 }
 
 // costs checks that a run without faults wrote no more than it may, and that another writes nothing.

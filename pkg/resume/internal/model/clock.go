@@ -44,6 +44,16 @@ func (c *Clock) Step() bool {
 	return true
 }
 
+// Advance lets everything happen that is due by a time, and goes on to it.
+func (c *Clock) Advance(to time.Time) {
+	for len(c.events) > 0 && !c.events[0].at.After(to) {
+		c.Step()
+	}
+	if to.After(c.now) {
+		c.now = to
+	}
+}
+
 // RunUntil steps until done, or until no event is left before the limit; it returns done.
 func (c *Clock) RunUntil(limit time.Duration, done func() bool) bool {
 	end := c.now.Add(limit)
