@@ -342,7 +342,7 @@ func (f *fetcher) inGit(r *Release, dir, kind, namespace, name string) (*chart.C
 	if f.opts.Tree == nil || !f.isOwnSource(id) {
 		return nil, &NotInGitError{Object: "the content of " + id}
 	}
-	return loadTree(f.opts.Tree, path.Clean(strings.TrimPrefix(dir, "./")), r)
+	return loadTree(f.opts.Tree.FS(), path.Clean(strings.TrimPrefix(dir, "./")), r)
 }
 
 // isOwnSource reports whether a source is the repository that the tiers come from.
