@@ -16,14 +16,14 @@ func Run(g *tiers.Graph, o Options) *Result {
 	w := newWorld(g, o)
 	r := newReplay(w)
 	var all []Finding
-	ready := -1
 	r.run()
-	ready = len(r.tiers) - len(r.stuck())
+	ready := r.count()
 	for _, c := range r.causes() {
 		all = append(all, r.findings(c)...)
 	}
-	all = append(all, w.races(reportedKinds(all))...)
-	all = append(all, w.unordered()...)
+	told := toldOf(all)
+	all = append(all, w.races(told)...)
+	all = append(all, slices.DeleteFunc(w.unordered(), told.covers)...)
 	all = append(all, w.shared()...)
 	all = append(all, w.leaves()...)
 	all = append(all, w.tokens()...)
@@ -37,15 +37,22 @@ func Run(g *tiers.Graph, o Options) *Result {
 	return res
 }
 
-// reportedKinds remembers which providers have an error about them in which tier.
-func reportedKinds(all []Finding) map[ref]bool {
-	out := map[ref]bool{}
+// told remembers what the replay's findings are about: a tier, and what it does not get. The weaker
+// rules say nothing of it a second time.
+type told map[[2]string]bool
+
+func toldOf(all []Finding) told {
+	out := told{}
 	for _, f := range all {
 		for _, at := range f.Related {
-			out[ref{cluster: "kind", namespace: f.Tier.String(), name: at.Note}] = true
+			out[[2]string{f.Tier.String(), at.Note}] = true
 		}
 	}
 	return out
+}
+
+func (t told) covers(f Finding) bool {
+	return slices.ContainsFunc(f.Related, func(at Location) bool { return at.Note != "" && t[[2]string{f.Tier.String(), at.Note}] })
 }
 
 func filter(all []Finding, o Options) []Finding {

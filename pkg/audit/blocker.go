@@ -1,10 +1,12 @@
 package audit
 
 import (
+	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -51,7 +53,7 @@ func (r *replay) gateBlockers(i int) []blocker {
 	t := r.tiers[i]
 	var out []blocker
 	add := func(b blocker) {
-		if !r.forced[force{i, b.kind, b.what}] {
+		if !r.forced[b.force(i)] {
 			out = append(out, b)
 		}
 	}
@@ -103,18 +105,29 @@ func (r *replay) tierRef(i int) ref {
 	return ref{group: kustomizev1.GroupVersion.Group, kind: kustomizev1.KustomizationKind, namespace: t.Namespace, name: t.Name}
 }
 
+// sourceBlocker tells whether a tier's source is still to come. A root's source is there before it,
+// and so is one that git does not show.
 func (r *replay) sourceBlocker(i int) (blocker, bool) {
-	src := flux.SourceOf(r.tiers[i].Kustomization)
-	what := ref{kind: src.Kind, namespace: src.Namespace, name: src.Name}
-	if r.tiers[i].Parent == nil || len(r.sources[i]) == 0 {
-		return blocker{}, false // a root's source is there before it, and so is one that git does not show
+	t := r.tiers[i]
+	if t.Parent == nil || r.isRootSource(t.Source) {
+		return blocker{}, false
+	}
+	src := flux.SourceOf(t.Kustomization)
+	what := ref{group: sourcev1.GroupVersion.Group, kind: src.Kind, namespace: src.Namespace, name: src.Name}
+	if makers := r.byRef[what]; len(makers) > 0 {
+		return blocker{kind: bySource, what: what, on: itemTiers(makers)}, !r.present[what]
 	}
 	for _, s := range r.sources[i] {
 		if r.applied[s] {
 			return blocker{}, false
 		}
 	}
-	return blocker{kind: bySource, what: what, on: r.sources[i]}, true
+	return blocker{kind: bySource, what: what, on: r.sources[i]}, len(r.sources[i]) > 0
+}
+
+// isRootSource reports whether a root reads the source: then it was there before anything of git.
+func (w *world) isRootSource(source string) bool {
+	return slices.ContainsFunc(w.tiers, func(t *tiers.Tier) bool { return t.Parent == nil && t.Source == source })
 }
 
 func (r *replay) dependencyBlocker(k tiers.Key) (blocker, bool) {
@@ -167,7 +180,7 @@ func (r *replay) stageBlockers(i int, stage flux.ApplyStage) []blocker {
 			continue
 		}
 		for _, b := range r.itemBlockers(it) {
-			if !r.forced[force{i, b.kind, b.what}] {
+			if !r.forced[b.force(i)] {
 				out = append(out, b)
 			}
 		}
@@ -224,7 +237,7 @@ func podAccount(it *item) (ref, bool) {
 func (r *replay) unhealthy(i int) []blocker {
 	var out []blocker
 	add := func(b blocker) {
-		if !r.forced[force{i, b.kind, b.what}] {
+		if !r.forced[b.force(i)] {
 			out = append(out, b)
 		}
 	}

@@ -31,7 +31,7 @@ func (r *replay) causes() []cause {
 		}
 		for i := range round {
 			for _, b := range round[i].blockers {
-				r.forced[force{b.tier, b.kind, b.what}] = true
+				r.forced[b.force(b.tier)] = true
 			}
 		}
 		out = append(out, round...)
@@ -95,6 +95,34 @@ func (r *replay) firstCauses() []cause {
 		}
 		if len(c.blockers) > 0 {
 			out = append(out, c)
+		}
+	}
+	return joinSuspended(out)
+}
+
+// joinSuspended makes one cause of those that are only dependencies on the same suspended tier.
+func joinSuspended(list []cause) []cause {
+	var out []cause
+	at := map[ref]int{}
+	for _, c := range list {
+		b := c.blockers[0]
+		if len(c.blockers) != 1 || b.kind != bySuspended || b.item != nil {
+			out = append(out, c)
+			continue
+		}
+		n, ok := at[b.what]
+		if !ok {
+			at[b.what] = len(out)
+			out = append(out, c)
+			continue
+		}
+		out[n].blockers = append(out[n].blockers, b)
+		for _, list := range [][]int{c.members, c.blocked} {
+			for _, i := range list {
+				if !slices.Contains(out[n].blocked, i) && !slices.Contains(out[n].members, i) {
+					out[n].blocked = append(out[n].blocked, i)
+				}
+			}
 		}
 	}
 	return out

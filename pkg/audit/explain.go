@@ -139,8 +139,10 @@ func shorten(s string) string {
 }
 
 func (r *replay) addBlast(f *Finding, c cause) {
-	for _, i := range c.blocked {
-		f.Blocked = append(f.Blocked, r.tiers[i].Key)
+	for _, i := range slices.Concat(c.members, c.blocked) {
+		if k := r.tiers[i].Key; k != f.Tier && (f.Rule == dependsOnSuspended || slices.Contains(c.blocked, i)) {
+			f.Blocked = append(f.Blocked, k)
+		}
 	}
 	for _, t := range r.tiers {
 		if slices.Contains(t.DependsOn, f.Tier) && slices.Contains(f.Blocked, t.Key) {

@@ -60,13 +60,6 @@ func (r *replay) makerAmong(b stuckOn) *item {
 	if b.kind == byNamespace {
 		list = r.namespaces[b.what]
 	}
-	if b.kind == bySource {
-		for key, items := range r.byRef {
-			if key.kind == b.what.kind && key.namespace == b.what.namespace && key.name == b.what.name {
-				list = items
-			}
-		}
-	}
 	for _, it := range list {
 		if it.tier == b.tier {
 			return it

@@ -65,7 +65,7 @@ func (r *replay) kindFinding(c cause, group []stuckOn, s supply) Finding {
 		}
 	}
 	f := r.at(r.kindRule(c, i, items[0], s), i, items)
-	f.Evidence = s.Evidence
+	f.Evidence, f.Reference = s.Evidence, reference(s.Origin)
 	if !s.sure {
 		f.Severity = tiers.Warning
 	}
@@ -120,6 +120,14 @@ func suspendedRelease(rel *release) bool { return rel != nil && rel.spec.Spec.Su
 // writes beside it: Gatekeeper's templates, Crossplane's definitions, kro's graphs.
 func isTemplate(it *item) bool {
 	return slices.Contains([]string{"ConstraintTemplate", "CompositeResourceDefinition", "ResourceGraphDefinition"}, it.gk.Kind)
+}
+
+// reference says where the catalogue's evidence for an origin can be checked, and how far it was.
+func reference(o crds.Origin) string {
+	if o.Evidence != crds.EvidenceCatalogue {
+		return ""
+	}
+	return strings.TrimSpace(string(o.Reference.Grade) + " " + o.Reference.Link)
 }
 
 func operator(s supply) string {

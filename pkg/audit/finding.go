@@ -35,6 +35,9 @@ type Finding struct {
 	At       Location
 	Related  []Location
 	Evidence crds.Evidence
+	// Reference is where the catalogue's evidence can be checked, and how far it was; empty for other
+	// evidence.
+	Reference string
 	// Message is one sentence: what is wrong. Cause is why Flux behaves so, a sentence each.
 	Message string
 	Cause   []string

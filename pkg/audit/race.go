@@ -9,15 +9,15 @@ import (
 )
 
 // races finds what comes up in the end, but only after a pass has failed and been retried: nothing
-// guarantees that it is there at the first pass. skip holds tiers with an error of the same kind
-// of thing, which need no second finding.
-func (w *world) races(reported map[ref]bool) []Finding {
+// guarantees that it is there at the first pass.
+func (w *world) races(told told) []Finding {
 	var out []Finding
 	for i := range w.tiers {
 		var of []Finding
-		of = append(of, w.kindRaces(i, reported)...)
+		of = append(of, w.kindRaces(i)...)
 		of = append(of, w.namespaceRaces(i)...)
 		of = append(of, w.inputRaces(i)...)
+		of = slices.DeleteFunc(of, told.covers)
 		if len(of) > 0 {
 			out = append(out, of...)
 			if f, ok := w.slowRetry(i, of); ok {
@@ -76,7 +76,7 @@ func (w *world) awaitedThrough(i int, it *item) bool {
 }
 
 // kindRaces finds kinds that are provided, but not surely before the tier needs them.
-func (w *world) kindRaces(i int, reported map[ref]bool) []Finding {
+func (w *world) kindRaces(i int) []Finding {
 	type key struct {
 		rule     string
 		provider *item
@@ -107,9 +107,6 @@ func (w *world) kindRaces(i int, reported map[ref]bool) []Finding {
 	}
 	var out []Finding
 	for _, k := range order {
-		if reported[ref{cluster: "kind", namespace: w.tiers[i].Key.String(), name: k.provider.ID()}] {
-			continue
-		}
 		out = append(out, w.kindRace(i, k.rule, groups[k], k.provider))
 	}
 	return out
@@ -158,7 +155,7 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 	list := w.supplies[kindRef(items[0].ref.cluster, items[0].gk)]
 	for _, s := range list {
 		if s.item == provider {
-			f.Evidence = s.Evidence
+			f.Evidence, f.Reference = s.Evidence, reference(s.Origin)
 		}
 	}
 	f.Related = append(f.Related, locationOf(provider, provider.ID()))

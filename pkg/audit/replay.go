@@ -23,7 +23,8 @@ type replay struct {
 	forced map[force]bool
 }
 
-// force is one blocker taken as mended.
+// force is one blocker taken as mended; for a tier that is suspended in git that is so for all who
+// depend on it, and tier is -1.
 type force struct {
 	tier int
 	kind blockerKind
@@ -125,6 +126,25 @@ func stages() []flux.ApplyStage {
 func (r *replay) served(key ref) bool {
 	_, ok := r.supplies[key]
 	return !ok || r.kinds[key]
+}
+
+// force names the blocker as held by a tier.
+func (b blocker) force(tier int) force {
+	if b.kind == bySuspended && b.item == nil {
+		tier = -1
+	}
+	return force{tier, b.kind, b.what}
+}
+
+// count is the number of tiers that have become Ready.
+func (r *replay) count() int {
+	n := 0
+	for _, ok := range r.ready {
+		if ok {
+			n++
+		}
+	}
+	return n
 }
 
 // stuck lists the tiers that have not become Ready and are not suspended, in graph order.

@@ -256,7 +256,7 @@ func (w *world) lacking() []Finding {
 	groups := map[string][]*item{}
 	var order []string
 	for _, p := range w.providers {
-		if p.Hint == "" || p.Primary().Class != crds.FromUnknown || w.config.Serves(p.GroupKind) {
+		if p.Hint == "" || p.Group == "fluxcd.controlplane.io" || p.Primary().Class != crds.FromUnknown || w.config.Serves(p.GroupKind) {
 			continue
 		}
 		for i := range w.tiers {

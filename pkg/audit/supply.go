@@ -17,7 +17,7 @@ type supply struct {
 	crds.Origin
 	tier int   // -1 when no tier holds it
 	item *item // the CRD, the release, the trigger or what runs the operator; nil when tier is -1
-	// sure is false where the catalogue's own evidence is weak: such a supply makes no error.
+	// sure is false where the catalogue has been checked in part only: such a supply makes no error.
 	sure bool
 }
 
@@ -29,7 +29,7 @@ func (w *world) addSupplies(providers []crds.Provider) {
 			if o.Class == crds.FromUnknown || w.config.Serves(p.GroupKind) || w.broughtByFlux(p.GroupKind, o) {
 				continue
 			}
-			s := supply{Origin: o, tier: -1, sure: o.Evidence != crds.EvidenceCatalogue || o.Reference.Grade == crds.Verified}
+			s := supply{Origin: o, tier: -1, sure: o.Evidence != crds.EvidenceCatalogue || o.Reference.Grade != crds.Partial}
 			cluster := ""
 			if o.Object.Unstructured != nil {
 				i, ok := w.index[o.Tier]

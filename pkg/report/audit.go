@@ -85,7 +85,7 @@ func findingText(b *strings.Builder, f audit.Finding, o AuditOptions) {
 		note(b, "blocks", blast(f, o.Namespace))
 	}
 	if f.Evidence != "git" {
-		note(b, "evidence", string(f.Evidence))
+		note(b, "evidence", strings.TrimSpace(string(f.Evidence)+" "+f.Reference))
 	}
 	if f.Fix != "" {
 		note(b, "fix", f.Fix)

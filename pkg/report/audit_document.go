@@ -27,6 +27,7 @@ type FindingDocument struct {
 	File            string             `json:"file,omitempty"`
 	Line            int                `json:"line,omitempty"`
 	Evidence        string             `json:"evidence"`
+	Reference       string             `json:"reference,omitempty"`
 	Message         string             `json:"message"`
 	Cause           []string           `json:"cause,omitempty"`
 	Fix             string             `json:"fix,omitempty"`
@@ -93,7 +94,7 @@ func findingDocuments(list []audit.Finding) []FindingDocument {
 	for _, f := range list {
 		d := FindingDocument{
 			Rule: f.Rule, Severity: string(f.Severity), Tier: keyOrNothing(f.Tier), Object: f.Object, Objects: f.Objects,
-			File: f.At.File, Line: f.At.Line, Evidence: string(f.Evidence), Message: f.Message, Cause: f.Cause, Fix: f.Fix,
+			File: f.At.File, Line: f.At.Line, Evidence: string(f.Evidence), Reference: f.Reference, Message: f.Message, Cause: f.Cause, Fix: f.Fix,
 			Manifest: f.FixYAML, Blocks: keyStrings(f.Blocked), BlocksDirectly: f.BlockedDirectly, Fingerprint: f.Fingerprint(),
 		}
 		for _, at := range f.Related {

@@ -1,0 +1,171 @@
+package audit_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/standup-sh/standup/pkg/audit"
+	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/repo"
+	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+// fixture is a small repository in testdata. The comment at its top says what it shows, how it is
+// read and what is to be found: "finds: severity rule tier object blocks n", all of it and no more.
+type fixture struct {
+	name, dir, path        string
+	sources                map[string]string
+	ready                  string
+	finds, accepts, unused []string
+}
+
+func fixtures(t *testing.T) []fixture {
+	t.Helper()
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	var out []fixture
+	for _, a := range archives {
+		out = append(out, unpack(t, a))
+	}
+	return out
+}
+
+func unpack(t *testing.T, archive string) fixture {
+	t.Helper()
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ar := txtar.Parse(data)
+	f := fixture{name: strings.TrimSuffix(filepath.Base(archive), ".txtar"), dir: t.TempDir(), sources: map[string]string{}}
+	for line := range strings.SplitSeq(string(ar.Comment), "\n") {
+		key, value, _ := strings.Cut(line, ": ")
+		switch key {
+		case "path":
+			f.path = value
+		case "source":
+			k, v, _ := strings.Cut(value, "=")
+			f.sources[k] = v
+		case "ready":
+			f.ready = value
+		case "finds":
+			f.finds = append(f.finds, value)
+		case "accepts":
+			f.accepts = append(f.accepts, value)
+		case "unused":
+			f.unused = append(f.unused, value)
+		}
+	}
+	slices.Sort(f.finds)
+	for _, file := range ar.Files {
+		name := filepath.Join(f.dir, file.Name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, file.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// audit runs the fixture the way the command does.
+func (f fixture) audit(t *testing.T) (*audit.Result, *repo.Tree) {
+	t.Helper()
+	tree, err := repo.Open(f.dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalogue, err := crds.DefaultCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := audit.LoadConfig(tree.FS(), catalogue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := tiers.Load(t.Context(), tree, tiers.Options{Path: f.path, Objects: true, Sources: f.sources})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return audit.Run(g, audit.Options{
+		Config: config, Providers: crds.Providers(g, catalogue, nil, nil), Now: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
+	}), tree
+}
+
+// short writes a finding as fixtures do.
+func short(f audit.Finding) string {
+	object := f.Object
+	if object == "" {
+		object = "-"
+	}
+	return fmt.Sprintf("%s %s %s %s blocks %d", f.Severity, f.Rule, f.Tier, object, len(f.Blocked))
+}
+
+func shorts(list []audit.Finding) []string {
+	var out []string
+	for _, f := range list {
+		out = append(out, short(f))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestFixtures(t *testing.T) {
+	for _, f := range fixtures(t) {
+		t.Run(f.name, func(t *testing.T) {
+			result, _ := f.audit(t)
+			if d := cmp.Diff(f.finds, shorts(result.Findings)); d != "" {
+				t.Errorf("findings (-want +got):\n%s\n%s", d, lines(result.Findings))
+			}
+			if d := cmp.Diff(f.accepts, shorts(result.Accepted)); d != "" {
+				t.Errorf("accepted (-want +got):\n%s", d)
+			}
+			var unused []string
+			for _, u := range result.Unused {
+				unused = append(unused, fmt.Sprintf("%d %s", u.Line, u.Message))
+			}
+			if d := cmp.Diff(f.unused, unused); d != "" {
+				t.Errorf("unused (-want +got):\n%s", d)
+			}
+			if got := fmt.Sprintf("%d of %d", result.Ready, result.Tiers); f.ready != "" && f.ready != got {
+				t.Errorf("ready: %s, want %s", got, f.ready)
+			}
+		})
+	}
+}
+
+// TestEveryRuleHasAFixture keeps a rule from being added, or lost, without anyone noticing: a
+// fixture lists exactly what is found in it, so that one whose rule does nothing fails.
+func TestEveryRuleHasAFixture(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range fixtures(t) {
+		for _, line := range f.finds {
+			found[strings.Fields(line)[1]] = true
+		}
+	}
+	for _, r := range audit.Rules() {
+		if !found[r.ID] {
+			t.Errorf("no fixture finds %s", r.ID)
+		}
+		page, err := audit.Explain(r.ID)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, part := range []string{"# " + r.ID, "## Why", "## Example", "## Fix"} {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page of %s has no %q", r.ID, part)
+			}
+		}
+	}
+}
