@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/standup-sh/standup/pkg/flux"
-	"github.com/standup-sh/standup/pkg/resume/internal/model"
 	"github.com/standup-sh/standup/pkg/tiers"
+	"github.com/standup-sh/standup/test/model"
 )
 
 // harness drives a machine against the model, in virtual time and without goroutines.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/standup-sh/standup/pkg/flux"
-	"github.com/standup-sh/standup/pkg/resume/internal/model"
 	"github.com/standup-sh/standup/pkg/tiers"
+	"github.com/standup-sh/standup/test/model"
 )
 
 // chain returns n tiers, each of which depends on the one before, with the times measured on the

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/standup-sh/standup/pkg/flux"
-	"github.com/standup-sh/standup/pkg/resume/internal/model"
+	"github.com/standup-sh/standup/test/model"
 )
 
 // scenario is a random graph and what happens to it.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/standup-sh/standup/pkg/flux"
-	"github.com/standup-sh/standup/pkg/resume/internal/model"
+	"github.com/standup-sh/standup/test/model"
 )
 
 // liveModel is the model as a Cluster, in the virtual time of a synctest bubble.

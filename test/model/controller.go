@@ -126,6 +126,10 @@ func (p *pass) build(rev string) {
 		p.fail(*t.Broken)
 		return
 	}
+	if t.Sick != nil && p.now.Before(Start().Add(t.SickFor)) {
+		p.fail(*t.Sick)
+		return
+	}
 	p.then(t.Apply, func() { p.apply(rev) })
 }
 

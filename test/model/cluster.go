@@ -39,6 +39,9 @@ type Tier struct {
 	Failures []Failure
 	// Broken is how every such pass ends.
 	Broken *Failure
+	// Sick is how passes end that come to the build before SickFor has gone by since the start.
+	Sick    *Failure
+	SickFor time.Duration
 }
 
 // Failure is a Ready=False.
@@ -139,31 +142,50 @@ func (c *Cluster) Snapshot() flux.Snapshot {
 
 // Graph returns the graph of the model's tiers, as git has them.
 func (c *Cluster) Graph() *tiers.Graph {
-	g := &tiers.Graph{}
+	list := make([]Tier, 0, len(c.order))
 	for _, key := range c.order {
-		t := c.tiers[key]
-		k := c.manifest(t)
+		list = append(list, c.tiers[key].Tier)
+	}
+	return Graph(list, Namespace)
+}
+
+// Graph returns the graph of tiers that live in a namespace, as git has them: in the order of the
+// list, which must be a valid one but for cycles, with waves.
+func Graph(list []Tier, namespace string) *tiers.Graph {
+	g := &tiers.Graph{}
+	waves := map[string]int{}
+	for _, t := range list {
+		waves[t.Name] = 0
+	}
+	key := func(name string) flux.Key { return flux.Key{Namespace: namespace, Name: name} }
+	for _, t := range list {
+		k := manifest(t, namespace)
 		k.Spec.Suspend = t.InGit && t.Suspended
-		tier := &tiers.Tier{Key: key, Kustomization: k, Suspend: k.Spec.Suspend, Gate: t.Wait}
-		for _, dep := range t.DependsOn {
-			tier.DependsOn = append(tier.DependsOn, Key(dep))
-			if c.tiers[Key(dep)] != nil {
-				g.Edges = append(g.Edges, tiers.Edge{From: key, To: Key(dep), Kind: tiers.DependsOn})
+		tier := &tiers.Tier{Key: key(t.Name), Kustomization: k, Suspend: k.Spec.Suspend, Gate: t.Wait}
+		after := func(name string, kind tiers.EdgeKind) {
+			if wave, known := waves[name]; known {
+				g.Edges = append(g.Edges, tiers.Edge{From: tier.Key, To: key(name), Kind: kind})
+				tier.Wave = max(tier.Wave, wave+1)
 			}
 		}
-		if t.Parent != "" {
-			parent := Key(t.Parent)
-			tier.Parent = &parent
-			g.Edges = append(g.Edges, tiers.Edge{From: key, To: parent, Kind: tiers.Parent})
+		for _, dep := range t.DependsOn {
+			tier.DependsOn = append(tier.DependsOn, key(dep))
+			after(dep, tiers.DependsOn)
 		}
+		if t.Parent != "" {
+			parent := key(t.Parent)
+			tier.Parent = &parent
+			after(t.Parent, tiers.Parent)
+		}
+		waves[t.Name] = tier.Wave
 		g.Tiers = append(g.Tiers, tier)
 	}
 	return g
 }
 
-func (c *Cluster) manifest(t *tierState) *kustomizev1.Kustomization {
+func manifest(t Tier, namespace string) *kustomizev1.Kustomization {
 	k := &kustomizev1.Kustomization{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: t.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: t.Name},
 		Spec: kustomizev1.KustomizationSpec{
 			Interval: metav1.Duration{Duration: t.Interval}, Wait: t.Wait, Suspend: t.Suspended,
 			SourceRef: kustomizev1.CrossNamespaceSourceReference{Kind: "GitRepository", Name: Namespace},
@@ -182,7 +204,7 @@ func (c *Cluster) manifest(t *tierState) *kustomizev1.Kustomization {
 }
 
 func (c *Cluster) create(key flux.Key) {
-	k := c.manifest(c.tiers[key])
+	k := manifest(c.tiers[key].Tier, Namespace)
 	k.Generation, k.Status.ObservedGeneration = 1, -1
 	c.own(k, c.tiers[key])
 	c.live.Kustomizations[key] = k
