@@ -265,7 +265,8 @@ func (b *builder) objects(m resmap.ResMap) []Object {
 		}
 		data, err := r.MarshalJSON()
 		if err != nil {
-			b.fault(&BuildError{Dir: b.res.Dir, File: files[i], Err: err})
+			line := b.src.line(files[i], r.GetApiVersion(), r.GetKind(), r.GetNamespace(), r.GetName())
+			b.fault(&BuildError{Dir: b.res.Dir, File: files[i], Line: line, Err: err})
 			continue
 		}
 		more, err := decode(data, files[i])

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -175,7 +177,11 @@ func (w *walker) file(dir, file, ref string) {
 	case w.src.isFile(name) || w.src.isDir(name):
 		w.add(name)
 	default:
-		w.fault(dir, ref, &ReferenceError{File: file, Line: w.src.lineOf(file, ref), Ref: ref})
+		e := &ReferenceError{File: file, Line: w.src.lineOf(file, ref), Ref: ref}
+		if _, err := w.src.tree.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			e.Err = err
+		}
+		w.fault(dir, ref, e)
 	}
 }
 

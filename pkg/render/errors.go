@@ -35,14 +35,22 @@ type ReferenceError struct {
 	Ref string
 	// Remote says that Ref is a URL, which was not fetched.
 	Remote bool
+	// Err says why Ref cannot be read; nil if it does not exist.
+	Err error
 }
 
 func (e *ReferenceError) Error() string {
 	if e.Remote {
 		return fmt.Sprintf("reading %s: %s is remote and was not fetched", e.File, e.Ref)
 	}
+	if e.Err != nil {
+		return fmt.Sprintf("reading %s: %s", e.File, plain(e.Err))
+	}
 	return fmt.Sprintf("reading %s: %s does not exist", e.File, e.Ref)
 }
+
+// Unwrap returns the reason, if there is one.
+func (e *ReferenceError) Unwrap() error { return e.Err }
 
 // PathError is a spec.path that names no folder of the source.
 type PathError struct{ Dir string }
@@ -51,8 +59,10 @@ func (e *PathError) Error() string { return fmt.Sprintf("path %s does not exist"
 
 // BuildError is what kustomize itself found wrong.
 type BuildError struct {
-	// Dir is the folder that was built, File the manifest at fault; empty when it cannot be told.
+	// Dir is the folder that was built, File and Line the manifest at fault; empty when it cannot be
+	// told.
 	Dir, File string
+	Line      int
 	Err       error
 }
 

@@ -18,7 +18,7 @@ func (s *Source) documents(file string) []document {
 	if d, ok := s.lines.Load(file); ok {
 		return d.([]document)
 	}
-	data, err := s.tree.ReadFile(file)
+	data, err := s.tree.ReadOrigin(file)
 	if err != nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (s *Source) line(file, apiVersion, kind, namespace, name string) int {
 
 // lineOf finds the line of file that holds text; 0 if none does.
 func (s *Source) lineOf(file, text string) int {
-	data, err := s.tree.ReadFile(file)
+	data, err := s.tree.ReadOrigin(file)
 	if err != nil {
 		return 0
 	}

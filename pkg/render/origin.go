@@ -29,11 +29,7 @@ func (b *builder) origin(text string) string {
 	if file == "" {
 		return ""
 	}
-	name := path.Join(b.res.Dir, file)
-	if real, err := b.src.tree.Resolve(name); err == nil {
-		return real
-	}
-	return name
+	return b.src.tree.Origin(path.Join(b.res.Dir, file))
 }
 
 // locate fills in the lines of the objects that Flux itself reads. The lines of the others are

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"math"
 	"path"
 	"reflect"
@@ -44,6 +45,9 @@ func (s *Source) parse(file string) *parsed {
 		p.nodes, p.err = nodesOf(s.factory, data)
 		for _, n := range p.nodes {
 			p.ids = append(p.ids, identity(n))
+			if key := repeatedKey(n.YNode()); key != "" && p.err == nil {
+				p.err = fmt.Errorf("mapping key %q is given twice", key)
+			}
 		}
 	})
 	return p
@@ -67,6 +71,33 @@ func identity(n *kyaml.RNode) Identity {
 		id.Name, id.Namespace = scalar(meta.Value, "name"), scalar(meta.Value, "namespace")
 	}
 	return id
+}
+
+// repeatedKey returns a key that a mapping holds twice. Kustomize reads such a manifest and fails
+// when it writes the result.
+func repeatedKey(n *kyaml.Node) string {
+	if n == nil {
+		return ""
+	}
+	step := 1
+	if n.Kind == kyaml.MappingNode {
+		step = 2
+		for i := 0; i < len(n.Content); i += 2 {
+			for j := 0; j < i; j += 2 {
+				if a, b := n.Content[i], n.Content[j]; a.Kind == kyaml.ScalarNode && a.Value == b.Value && a.Tag == b.Tag && a.Kind == b.Kind {
+					return a.Value
+				}
+			}
+		}
+	}
+	for i := step - 1; i < len(n.Content); i += step {
+		if c := n.Content[i]; len(c.Content) > 0 {
+			if key := repeatedKey(c); key != "" {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 func scalar(n *kyaml.RNode, field string) string {
@@ -138,7 +169,7 @@ func (b *builder) plain(kus *kustypes.Kustomization) ([]Object, bool) {
 				continue
 			}
 			if where == "" {
-				where = b.real(file)
+				where = b.src.tree.Origin(file)
 			}
 			out = append(out, Object{Unstructured: o, File: where})
 		}

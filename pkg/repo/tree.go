@@ -34,10 +34,12 @@ type Tree struct {
 	// Prefix is where the root lies below the top of the git repository; "" at the top.
 	Prefix string
 
-	repo   *git.Repository
-	store  store
-	root   *node
-	ignore func(name string, dir bool) bool
+	repo  *git.Repository
+	store store
+	root  *node
+	// origins are the real names in a composed tree, base the tree they are names of.
+	origins map[string]string
+	base    *Tree
 }
 
 // Entry describes one name of a Tree.
@@ -84,9 +86,6 @@ func (t *Tree) children(n *node) (map[string]*node, error) {
 		n.kids = make(map[string]*node, len(kids))
 		for _, k := range kids {
 			k.path = path.Join(n.path, k.Name)
-			if t.ignore != nil && t.ignore(k.path, k.IsDir()) {
-				continue
-			}
 			n.kids[k.Name] = k
 		}
 	})

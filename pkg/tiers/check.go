@@ -55,7 +55,7 @@ func (l *loader) checkCycles(g *Graph) {
 				files = append(files, f)
 			}
 		}
-		msg := "cycle: " + pathString(append(slices.Clone(c), c[0]))
+		msg := "each waits for the next: " + pathString(append(slices.Clone(c), c[0]))
 		if len(files) > 0 {
 			msg += " (" + strings.Join(files, ", ") + ")"
 		}

@@ -81,7 +81,7 @@ func (l *loader) reportVariables(s *state) {
 		missing = append(missing, ref.String())
 	}
 	slices.Sort(missing)
-	if len(missing) > 0 {
+	if len(missing) > 0 && len(l.opts.Vars) == 0 {
 		l.problem(Problem{Rule: "unknown-input", Severity: Info, Tier: t.Key, File: t.File, Line: t.Line,
 			Message: id + " takes variables from " + strings.Join(missing, ", ") + ", not in git"})
 	}

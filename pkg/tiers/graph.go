@@ -44,8 +44,12 @@ type Tier struct {
 	// Opaque is empty, or the reason why the tier's objects are not known (another repository,
 	// a remote base, a path that does not exist).
 	Opaque string
+	// HelmReleases are the releases that the tier applies, by namespace and name; nil unless
+	// Options.HelmReleases was set.
+	HelmReleases []HelmRelease
 	// Objects are the tier's rendered objects in kustomize's output order; nil unless
-	// Options.Objects was set and the tier is not opaque.
+	// Options.Objects was set. Those of an opaque tier are what can be built without the part that is
+	// not known, if anything.
 	Objects []render.Object
 }
 

@@ -57,7 +57,11 @@ func newLoader(tree *repo.Tree, opts Options) *loader {
 		configs:  map[string]*config{},
 		charts:   map[Key]render.Object{},
 		contents: map[string]*render.Source{},
-		wanted:   wanted{names: map[needed]bool{}},
+		wanted:   wanted{names: map[needed]bool{}, releases: opts.HelmReleases},
+
+		artifacts: map[string]*generated{},
+		providers: map[Key]render.Object{},
+		expanded:  map[string]bool{},
 	}
 }
 
@@ -77,6 +81,12 @@ type loader struct {
 	// contents are the sources whose files are at hand.
 	contents map[string]*render.Source
 	wanted   wanted
+	// artifacts are the ExternalArtifacts that generators in git make.
+	artifacts map[string]*generated
+	// providers are the ResourceSetInputProviders found, sets the ResourceSets not expanded yet.
+	providers map[Key]render.Object
+	sets      []pendingSet
+	expanded  map[string]bool
 }
 
 // state is a tier while it is being discovered.
@@ -98,6 +108,9 @@ func (l *loader) discover(ctx context.Context) error {
 	for {
 		ready, waiting := l.pending()
 		if len(ready) == 0 {
+			if l.expandSets() {
+				continue
+			}
 			if more, err := l.fulfil(ctx); more || err != nil {
 				if err != nil {
 					return err
@@ -191,7 +204,7 @@ func (l *loader) absorb(s *state) {
 		t.Opaque = l.whyUnknown(t.Source)
 		return
 	}
-	t.Dir = s.res.Dir
+	t.Dir = s.src.Tree().Origin(s.res.Dir)
 	l.reportBuild(s)
 	if s.err != nil {
 		return
@@ -214,15 +227,18 @@ func (l *loader) take(s *state, o render.Object) {
 	switch {
 	case gvk.Group == kustomizeGroup && gvk.Kind == "Kustomization":
 		l.child(s, o)
+	case gvk.Group == "source.extensions.fluxcd.io" && gvk.Kind == "ArtifactGenerator":
+		l.addGenerator(s, o)
 	case isSource(gvk.Group, gvk.Kind):
 		l.addSource(s, o)
+	case gvk.Group == instanceGroup && gvk.Kind == "ResourceSet":
+		l.expand(s, o)
+	case gvk.Group == instanceGroup && gvk.Kind == "ResourceSetInputProvider":
+		l.providers[Key{Namespace: o.GetNamespace(), Name: o.GetName()}] = o
 	case gvk.Group == "" && (gvk.Kind == "ConfigMap" || gvk.Kind == "Secret"):
 		l.addConfig(s, o)
 	case gvk.Group == "helm.toolkit.fluxcd.io" && gvk.Kind == "HelmRelease":
-		k := Key{Namespace: o.GetNamespace(), Name: o.GetName()}
-		if _, ok := l.charts[k]; !ok {
-			l.charts[k] = o
-		}
+		l.addRelease(s, o)
 	}
 }
 
@@ -368,7 +384,11 @@ func (l *loader) reportBuild(s *state) {
 		return
 	}
 	for _, err := range s.res.Faults {
-		l.problem(faultProblem(t.Key, err))
+		p := faultProblem(t.Key, err)
+		if p.File != "" {
+			p.File = s.src.Tree().Origin(p.File)
+		}
+		l.problem(p)
 		if reason := opaqueFault(err); reason != "" && t.Opaque == "" {
 			t.Opaque = reason
 		}
@@ -395,7 +415,7 @@ func faultProblem(k Key, err error) Problem {
 	case errors.As(err, &re):
 		p.Rule, p.File, p.Line = "missing-file", re.File, re.Line
 	case errors.As(err, &be):
-		p.File = be.File
+		p.File, p.Line = be.File, be.Line
 		if p.File == "" {
 			p.File = path.Join(be.Dir, "kustomization.yaml")
 		}

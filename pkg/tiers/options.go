@@ -18,6 +18,8 @@ type Options struct {
 	// Objects keeps every tier's rendered objects, which makes loading slower: without it, folders
 	// that hold nothing of Flux are not rendered.
 	Objects bool
+	// HelmReleases lists the HelmReleases of every tier.
+	HelmReleases bool
 	// Sources maps Kind/namespace/name of a source to the folder that holds its content: relative
 	// to the tree's root, or absolute, on disk.
 	Sources map[string]string

@@ -151,6 +151,7 @@ func normal(t testing.TB, stream string) string {
 // those that do not.
 func compareWithReference(t *testing.T, tree *repo.Tree, opts Options) (compared int) {
 	t.Helper()
+	opts.Objects = true
 	l := newLoader(tree, opts)
 	if err := l.start(t.Context()); err != nil {
 		t.Skip(err)

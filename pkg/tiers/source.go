@@ -20,13 +20,8 @@ type source struct {
 }
 
 func isSource(group, kind string) bool {
-	switch group {
-	case "source.toolkit.fluxcd.io":
-		return slices.Contains([]string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}, kind)
-	case "source.extensions.fluxcd.io":
-		return kind == "ArtifactGenerator"
-	}
-	return false
+	return group == "source.toolkit.fluxcd.io" &&
+		slices.Contains([]string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"}, kind)
 }
 
 func sourceID(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
@@ -41,6 +36,10 @@ func (l *loader) addSource(s *state, o render.Object) {
 // contentOf returns the folder that holds a source's content; nil if that is not known (yet).
 func (l *loader) contentOf(id string) *render.Source {
 	if c, ok := l.contents[id]; ok {
+		return c
+	}
+	if c := l.compose(id); c != nil {
+		l.contents[id] = c
 		return c
 	}
 	src := l.sources[id]

@@ -17,6 +17,8 @@ type wanted struct {
 	names map[needed]bool
 	// fresh says that names grew since the last look.
 	fresh bool
+	// releases says that HelmReleases are asked for.
+	releases bool
 }
 
 type needed struct{ kind, name string }
@@ -32,6 +34,9 @@ func (w *wanted) add(kind, name string) {
 func (w *wanted) want(id render.Identity) bool {
 	if strings.HasPrefix(id.APIVersion, kustomizeGroup+"/") || strings.HasPrefix(id.APIVersion, instanceGroup+"/") ||
 		id.Kind == "ArtifactGenerator" || id == (render.Identity{}) || strings.Contains(id.APIVersion+id.Kind, "$") {
+		return true
+	}
+	if w.releases && id.Kind == "HelmRelease" {
 		return true
 	}
 	if w.names[needed{id.Kind, id.Name}] {
