@@ -39,8 +39,13 @@ type Options struct {
 	Poll time.Duration
 	// DryRun finds out what would be written, with server-side dry runs, and writes nothing.
 	DryRun bool
-	// Bundle are CRDs that the user keeps, to be created where a trigger cannot help; may be nil.
+	// Bundle are CRDs that the user keeps; [Run] creates those that are missing before all else. May
+	// be nil.
 	Bundle *Bundle
+	// Cold makes [Run] create the CRDs of git and of Charts before all else.
+	Cold bool
+	// Charts are the CRDs of rendered charts, for Cold.
+	Charts []ChartDefinition
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
 }
@@ -130,9 +135,6 @@ func (f *freer) free(ctx context.Context) error {
 	}
 	if plan, lacks = f.plan(ctx, live); !lacks {
 		return nil
-	}
-	if done, err := f.useBundle(ctx, plan); done || err != nil {
-		return err
 	}
 	if !plan.stuck() {
 		return nil

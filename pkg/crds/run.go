@@ -8,6 +8,7 @@ import (
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/tiers"
@@ -17,6 +18,8 @@ import (
 type Result struct {
 	// Plan is the state before the first write.
 	Plan Plan
+	// Cold and Bundle are what was created ahead of all tiers; nil where it was not asked for.
+	Cold, Bundle *Outcome
 	// Outcomes are the tiers that were freed, in the order in which it was done.
 	Outcomes []Outcome
 	// Nudged are the tiers that were asked for a pass.
@@ -30,6 +33,11 @@ func (r Result) Changed() int {
 	n := 0
 	for _, o := range r.Outcomes {
 		n += o.Changed()
+	}
+	for _, o := range []*Outcome{r.Cold, r.Bundle} {
+		if o != nil {
+			n += o.Changed()
+		}
 	}
 	return n
 }
@@ -49,9 +57,15 @@ func Run(ctx context.Context, clients Clients, opts Options, emit func(Event)) (
 	if r.emit == nil {
 		r.emit = func(Event) {}
 	}
+	if err := r.ahead(ctx); err != nil {
+		return r.result, err
+	}
 	served, err := Discover(clients.Discovery)
 	if err != nil {
 		return r.result, err
+	}
+	if r.opts.Cold && len(served.Versions(schema.GroupKind{Group: kustomizev1.GroupVersion.Group, Kind: kustomizev1.KustomizationKind})) == 0 {
+		return r.result, nil // before Flux: there is no tier yet
 	}
 	live, err := ReadSnapshot(ctx, clients.Dynamic, opts.Graph)
 	if err != nil {
@@ -79,6 +93,23 @@ type runner struct {
 	result  Result
 	tried   map[tiers.Key]bool
 	errs    []error
+}
+
+// ahead creates what does not depend on any tier.
+func (r *runner) ahead(ctx context.Context) error {
+	if r.opts.Cold {
+		outcome, err := ApplyCold(ctx, r.clients, r.opts.Charts, r.opts, r.emit)
+		r.result.Cold = &outcome
+		if err != nil {
+			return err
+		}
+	}
+	if r.opts.Bundle != nil {
+		outcome, err := ApplyBundle(ctx, r.clients, r.opts.Bundle, r.opts, r.emit)
+		r.result.Bundle = &outcome
+		return err
+	}
+	return nil
 }
 
 // takeUp goes on where an earlier run was interrupted, or where a kind has come by another way: tiers
@@ -139,7 +170,7 @@ func (r *runner) sweep(ctx context.Context) (progressed bool, err error) {
 // mayHelp leaves out tiers for which Flux does everything. A tier that lacks an unknown kind may
 // have failed for it, which only its status tells.
 func (r *runner) mayHelp(t TierPlan) bool {
-	return t.stuck() || r.opts.Bundle != nil ||
+	return t.stuck() ||
 		slices.ContainsFunc(t.Missing, func(m Missing) bool { return m.Verdict == NotKnown })
 }
 
@@ -251,6 +282,15 @@ func (f *freer) passFailure(ctx context.Context, status flux.Status) error {
 
 // verdict is the error of the whole run.
 func (r *runner) verdict() error {
+	if r.opts.Bundle != nil && !r.opts.DryRun {
+		served, err := Discover(r.clients.Discovery)
+		if err == nil {
+			err = stillRefused(r.opts.Bundle, r.opts, served)
+		}
+		if err != nil {
+			r.errs = append(r.errs, err)
+		}
+	}
 	if len(r.errs) > 0 {
 		return errors.Join(r.errs...)
 	}

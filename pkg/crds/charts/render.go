@@ -63,6 +63,20 @@ type Release struct {
 	Err error
 }
 
+// Definitions lists the CRDs of all releases in the form that [crds.ApplyCold] takes.
+func (r *Result) Definitions() []crds.ChartDefinition {
+	var all []crds.ChartDefinition
+	for _, release := range r.Releases {
+		for _, d := range release.Definitions {
+			all = append(all, crds.ChartDefinition{
+				Object: d, Tier: release.Tier, Templated: release.Templated[d.GetName()],
+				Release: releaseName(release.Object), Namespace: releaseNamespace(release.Object),
+			})
+		}
+	}
+	return all
+}
+
 // Render renders the charts of all releases of a graph. Suspended releases are left out. The error
 // is ctx's; everything else is a Release's.
 func Render(ctx context.Context, opts Options) (*Result, error) {
