@@ -168,7 +168,7 @@ func (w *world) needed(object string) bool {
 
 // breaksBuild reports whether a problem of the graph means that Flux cannot build the tier.
 func breaksBuild(rule string) bool {
-	return slices.Contains([]string{problemBuild, problemPath, problemFile, problemUnreadable, problemInvalid, problemVariable}, rule)
+	return slices.Contains([]string{problemBuild, problemPath, problemFile, problemUnreadable, problemVariable}, rule)
 }
 
 // problems passes on the graph's own findings that the replay has not put into its own words.
@@ -176,15 +176,16 @@ func (w *world) problems(all []Finding) []Finding {
 	said := map[string]bool{}
 	for _, f := range all {
 		said[f.Rule+" "+f.Tier.String()] = true
+		said[f.Rule+" "+f.Object] = true
 	}
 	var out []Finding
 	for _, p := range w.graph.Problems {
 		switch {
-		case p.Rule == problemInput: // listed among the assumptions
+		case p.Rule == "unknown-input": // listed among the assumptions
 			continue
 		case p.Rule == cycle || p.Rule == childOfWaitingParent, p.Rule == missingDependency && p.Severity == tiers.Error:
 			continue // the replay finds them, and how much they block
-		case said[p.Rule+" "+p.Tier.String()]:
+		case said[p.Rule+" "+p.Tier.String()], said[p.Rule+" Kustomization/"+p.Tier.String()]:
 			continue
 		}
 		f := Finding{Rule: p.Rule, Severity: p.Severity, Tier: p.Tier, At: Location{File: p.File, Line: p.Line}, Evidence: crds.EvidenceGit, Message: shorten(p.Message)}

@@ -172,6 +172,21 @@ func (r *replay) buildProblem(i int) *tiers.Problem {
 	return nil
 }
 
+// invalid is the graph's account of a Kustomization that the API server would refuse, which ends the
+// pass of the tier that holds it. Where a variable is not known, nobody can say.
+func (w *world) invalid(it *item) *tiers.Problem {
+	if !isKustomization(it.gk) {
+		return nil
+	}
+	for j := range w.graph.Problems {
+		p := &w.graph.Problems[j]
+		if p.Rule == problemInvalid && p.Tier == (tiers.Key{Namespace: it.GetNamespace(), Name: it.GetName()}) && !strings.Contains(p.Message, "${") {
+			return p
+		}
+	}
+	return nil
+}
+
 // stageBlockers are what the dry-run of one stage would stumble over.
 func (r *replay) stageBlockers(i int, stage flux.ApplyStage) []blocker {
 	var out []blocker
@@ -190,6 +205,9 @@ func (r *replay) stageBlockers(i int, stage flux.ApplyStage) []blocker {
 
 func (r *replay) itemBlockers(it *item) []blocker {
 	var out []blocker
+	if p := r.invalid(it); p != nil {
+		out = append(out, blocker{kind: byBuild, what: it.ref, item: it, problem: p})
+	}
 	if key := kindRef(it.ref.cluster, it.gk); !r.served(key) {
 		out = append(out, blocker{kind: byKind, what: key, item: it, on: supplyTiers(r.supplies[key])})
 	}

@@ -278,6 +278,12 @@ func (r *replay) unbuildable(b stuckOn) Finding {
 		f.At = Location{File: p.File, Line: p.Line}
 	}
 	f.Message = fmt.Sprintf("%s cannot be built: %s", r.tiers[b.tier].Key, shorten(p.Message))
+	if b.item != nil {
+		f.Object, f.Objects = b.item.ID(), []string{b.item.ID()}
+		f.Message = fmt.Sprintf("%s can never be applied: the API server refuses %s", r.tiers[b.tier].Key, shorten(p.Message))
+		f.Fix = "mend the field that the message names"
+		return f
+	}
 	f.Fix = "mend what the message names; kustomize build on the folder shows the same"
 	return f
 }

@@ -83,7 +83,6 @@ func Rules() []Rule {
 		{sharedObject, tiers.Warning, "Two tiers apply the same object"},
 		{literalToken, tiers.Warning, "A ${TOKEN} would reach the cluster as it stands"},
 		{problemRemote, tiers.Warning, "A base lies in another place and was not fetched"},
-		{problemInput, tiers.Info, "The content of a substituteFrom is not in git"},
 		{leafGates, tiers.Info, "A leaf that gates holds up what waits for its parent"},
 		{noRetryInterval, tiers.Info, "A retry is expected and would come only after the whole interval"},
 	}
@@ -120,7 +119,6 @@ const (
 	problemVariable          = "unknown-variable"
 	problemDuplicate         = "duplicate"
 	problemRemote            = "remote-base"
-	problemInput             = "unknown-input"
 	versionNotServed         = "version-not-served"
 	providerMissing          = "provider-missing"
 	providerNotUpstream      = "provider-not-upstream"
