@@ -11,10 +11,12 @@
 //	if errors.As(err, &notReady) { … }
 //
 // What it writes: a suspended object whose dependencies are ready gets one patch that takes suspend
-// off and asks for a pass; a tier that Flux turned away at its dependencies gets one request for a
-// pass when all of them satisfy Flux's whole rule; a tier that failed for a reason that may heal gets
-// further requests with back-off. A tier that is ready at its source's revision gets nothing. Where
-// nothing fails that is at most two writes a tier, and none in a second run.
+// off and asks for a pass. A tier that Flux turned away at its dependencies gets one request for a
+// pass when all of them satisfy Flux's whole rule. One that has just been created and could go gets
+// one as well: its controller would leave it alone for a moment after adding the finalizer. A tier
+// that failed for a reason that may heal gets further requests with back-off. A tier that is ready at
+// its source's revision gets nothing. Where nothing fails that is at most two writes a tier, and none
+// in a second run.
 //
 // Everything it needs to know is on the cluster: killed at any point and run again, it goes on.
 //

@@ -62,6 +62,9 @@ func (s Standing) describe() string {
 	if s.Cause != CauseNone {
 		parts[0] = string(s.Cause)
 	}
+	if s.Cause == CauseCycle && len(s.Blockers) > 0 {
+		return string(s.Cause) + ": needs " + s.Blockers[0].Object.String()
+	}
 	if s.Status.Reason != "" {
 		parts = append(parts, s.Status.Reason)
 	}

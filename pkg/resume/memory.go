@@ -83,7 +83,7 @@ func count(n *note, a Action) {
 		n.turnedAway++
 	case WhyReset:
 		n.reset = true
-	case WhySuspended, WhyFreed, WhyIdle, WhyStuck, WhyAsked:
+	case WhySuspended, WhyNew, WhyFreed, WhyIdle, WhyStuck, WhyAsked:
 	}
 }
 

@@ -93,7 +93,7 @@ func TestRunBringsAChainUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.watches != 1 || len(l.patches) != 9 || finished == nil || finished.Ready != 10 || finished.Nudged != 9 {
+		if l.watches != 1 || len(l.patches) != 10 || finished == nil || finished.Ready != 10 || finished.Nudged != 10 {
 			t.Errorf("%d watches, %d patches, summary %+v", l.watches, len(l.patches), finished)
 		}
 		if got := fmt.Sprint(lease.acquired, lease.released); got != "1 1" {
@@ -141,10 +141,10 @@ func TestRunTimesOutAndNamesWhatIsPending(t *testing.T) {
 func TestRunStopsWhenWritesAreForbidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLiveModel(chain(2, nil))
-		l.refuse = apierrors.NewForbidden(schema.GroupResource{Resource: "kustomizations"}, "tier-01", errors.New("no"))
+		l.refuse = apierrors.NewForbidden(schema.GroupResource{Resource: "kustomizations"}, "tier-00", errors.New("no"))
 		err := Run(t.Context(), l, Options{Graph: l.model.Graph()}, func(Event) {})
 		var refused *WriteError
-		if !errors.As(err, &refused) || refused.Action.Object.Name != "tier-01" || refused.Action.Verb != Nudge {
+		if !errors.As(err, &refused) || refused.Action.Object.Name != "tier-00" || refused.Action.Verb != Nudge {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -1,6 +1,8 @@
 package resume
 
 import (
+	"slices"
+
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -132,6 +134,8 @@ func (c *deciding) live(st *Standing, k *kustomizev1.Kustomization) {
 		c.turnedAway(st.Object)
 	case st.Status.State == flux.MayHeal && !moved:
 		c.failing(st, k)
+	case st.Status.Reason == flux.ReasonNoStatus:
+		c.fresh(st.Object, k)
 	case moved || st.Status.State == flux.Ready || st.Status.Reason == meta.ArtifactFailedReason:
 		c.start(st.Object)
 	}
@@ -143,6 +147,15 @@ func (c *deciding) turnedAway(o Object) {
 	n := c.notes[o]
 	if n.turnedAway == 0 || c.due(n.sentAt.Add(backoff(blockedRetry, blockedRetryMax, n.turnedAway-1))) {
 		c.act(o, Nudge, WhyDependencies)
+	}
+}
+
+// fresh decides about a tier that has had no pass. Its controller's first look at it only adds the
+// finalizer and comes back after --min-retry-delay, 750 ms: a request comes first, if a worker is
+// free to take it.
+func (c *deciding) fresh(o Object, k *kustomizev1.Kustomization) {
+	if slices.Contains(k.Finalizers, kustomizev1.KustomizationFinalizer) && c.running < c.opts.Workers {
+		c.act(o, Nudge, WhyNew)
 	}
 }
 

@@ -99,19 +99,19 @@ func Scenarios() []Scenario {
 			},
 		},
 		{
-			Name: "suspended-in-git", Want: Want{Writes: 0, Pending: d("behind"), Causes: map[string]string{"held": "suspended in git"}, Untouched: d("held", "behind")},
+			Name: "suspended-in-git", Want: Want{Writes: 1, Pending: d("behind"), Causes: map[string]string{"held": "suspended in git"}, Untouched: d("held", "behind")},
 			Tiers: []Tier{{Name: "held", Suspended: true, InGit: true}, {Name: "behind", DependsOn: d("held")}, {Name: "beside"}},
 		},
 		{
-			Name: "cycle", Want: Want{Pending: d("a", "b", "behind"), Causes: map[string]string{"a": "cycle", "b": "cycle"}, Untouched: d("a", "b", "behind")},
+			Name: "cycle", Want: Want{Writes: 1, Pending: d("a", "b", "behind"), Causes: map[string]string{"a": "cycle", "b": "cycle"}, Untouched: d("a", "b", "behind")},
 			Tiers: []Tier{{Name: "a", DependsOn: d("b")}, {Name: "b", DependsOn: d("a")}, {Name: "behind", DependsOn: d("b")}, {Name: "apart"}},
 		},
 		{
-			Name: "dangling-dependency", Want: Want{Pending: d("bad", "behind"), Causes: map[string]string{"gone": "absent"}, Untouched: d("bad", "behind")},
+			Name: "dangling-dependency", Want: Want{Writes: 1, Pending: d("bad", "behind"), Causes: map[string]string{"gone": "absent"}, Untouched: d("bad", "behind")},
 			Tiers: []Tier{{Name: "bad", DependsOn: d("gone")}, {Name: "behind", DependsOn: d("bad")}, {Name: "beside"}},
 		},
 		{
-			Name: "child-depends-on-waiting-parent", Want: Want{Pending: d("parent", "child"), Causes: map[string]string{"parent": "cycle", "child": "cycle"}, Untouched: d("child")},
+			Name: "child-depends-on-waiting-parent", Want: Want{Writes: 1, Pending: d("parent", "child"), Causes: map[string]string{"parent": "cycle", "child": "cycle"}, Untouched: d("child")},
 			Tiers: []Tier{{Name: "parent", Wait: true, Timeout: patience}, {Name: "child", Parent: "parent", DependsOn: d("parent")}, {Name: "apart"}},
 		},
 		{
