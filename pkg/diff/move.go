@@ -316,6 +316,10 @@ func (c *comparison) loss(id ID, from owner) Loss {
 	l.Deleted, _, l.Why = c.deletes(from.tier)
 	if l.Deleted {
 		l.Lost, l.Severity = c.lost(from.object)
+		if hidden := c.unknown(); len(hidden) > 0 {
+			l.Severity = tiers.Warning
+			l.Why += fmt.Sprintf("; unless %s holds it now, whose objects are not known", hidden[0])
+		}
 	}
 	return l
 }
