@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,10 +26,7 @@ type TierState struct {
 // Watch calls changed for every Kustomization whose Ready condition has changed, until that
 // returns true or ctx ends.
 func Watch(ctx context.Context, c *cluster.Cluster, changed func(TierState) (stop bool)) error {
-	kustomizations, err := c.Resource(cluster.KustomizationGVK(), "")
-	if err != nil {
-		return err
-	}
+	kustomizations := c.Dynamic().Resource(kustomizev1.GroupVersion.WithResource("kustomizations"))
 	seen := map[types.NamespacedName]TierState{}
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
