@@ -25,17 +25,28 @@ type Lines struct {
 	Start time.Time
 	// Width is the column that texts begin at, behind the names; 0 means 20.
 	Width int
+
+	// said is the last text about each name: what has not changed is not said again.
+	said map[string]string
 }
 
-func (l Lines) line(at time.Time, name, format string, args ...any) {
+func (l *Lines) line(at time.Time, name, format string, args ...any) {
 	width := l.Width
 	if width == 0 {
 		width = 20
 	}
-	fmt.Fprintf(l.W, "%7s  %-*s  %s\n", fmt.Sprintf("%.1fs", max(0, at.Sub(l.Start).Seconds())), width, name, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if l.said == nil {
+		l.said = map[string]string{}
+	}
+	if name != "" && l.said[name] == text {
+		return
+	}
+	l.said[name] = text
+	fmt.Fprintf(l.W, "%7s  %-*s  %s\n", fmt.Sprintf("%.1fs", max(0, at.Sub(l.Start).Seconds())), width, name, text)
 }
 
-func (l Lines) object(o resume.Object) string {
+func (l *Lines) object(o resume.Object) string {
 	if key, ok := o.Tier(); ok {
 		return Name(key, l.Namespace)
 	}
@@ -46,11 +57,14 @@ func (l Lines) object(o resume.Object) string {
 }
 
 // Resume prints one event of pkg/resume.
-func (l Lines) Resume(e resume.Event) {
+func (l *Lines) Resume(e resume.Event) {
 	switch e.Kind {
 	case resume.EventStarted:
 		l.line(e.Time, "", "%s", tally(e.Standings))
 	case resume.EventAction:
+		if e.Action.Verb == resume.Free {
+			return // CRDs tells it in detail
+		}
 		l.line(e.Time, l.object(e.Action.Object), "%s: %s%s", pastTense(e.Action.Verb), e.Action.Why, detail(e.Message))
 	case resume.EventStanding:
 		l.line(e.Time, l.object(e.Standing.Object), "%s", l.standing(*e.Standing))
@@ -73,7 +87,7 @@ func (l Lines) Resume(e resume.Event) {
 }
 
 // standing says in one line where a tier stands.
-func (l Lines) standing(s resume.Standing) string {
+func (l *Lines) standing(s resume.Standing) string {
 	switch s.Phase {
 	case resume.Settled:
 		return "ready"
@@ -87,7 +101,7 @@ func (l Lines) standing(s resume.Standing) string {
 	return fmt.Sprintf("%s: %s%s%s", s.Phase, s.Cause, l.blockers(s.Blockers), detail(firstLine(wait.Mask(s.Status.Message))))
 }
 
-func (l Lines) blockers(blockers []resume.Blocker) string {
+func (l *Lines) blockers(blockers []resume.Blocker) string {
 	text := ""
 	for i, b := range blockers {
 		if i == 0 {
@@ -101,7 +115,7 @@ func (l Lines) blockers(blockers []resume.Blocker) string {
 }
 
 // CRDs prints one event of pkg/crds, at the given moment.
-func (l Lines) CRDs(at time.Time, e crds.Event) {
+func (l *Lines) CRDs(at time.Time, e crds.Event) {
 	name := Name(e.Tier, l.Namespace)
 	switch e.Kind {
 	case crds.EventPartial:
@@ -111,7 +125,10 @@ func (l Lines) CRDs(at time.Time, e crds.Event) {
 	case crds.EventExcluded:
 		l.line(at, name, "%s left out: %s", e.Excluded.Object, e.Excluded.Reason)
 	case crds.EventWaiting:
-		l.line(at, name, "waiting%s", detail(e.Message))
+		if e.Message == "" {
+			e.Message = "waits for its operator"
+		}
+		l.line(at, name, "%s", e.Message)
 	case crds.EventServed:
 		for _, k := range e.Kinds {
 			l.line(at, name, "%s (%s) is served", k.Kind, k.GroupVersion())
@@ -124,7 +141,7 @@ func (l Lines) CRDs(at time.Time, e crds.Event) {
 }
 
 // Wait prints one event of pkg/wait. The summary is left to Status and Diagnoses.
-func (l Lines) Wait(e wait.Event) {
+func (l *Lines) Wait(e wait.Event) {
 	switch e := e.(type) {
 	case wait.TierChanged:
 		l.line(e.At, Name(e.Status.Key, l.Namespace), "%s%s", e.To, detail(statusMessage(e.Status)))
@@ -143,8 +160,6 @@ func pastTense(v resume.Verb) string {
 		return "nudged"
 	case resume.Reset:
 		return "reset"
-	case resume.Free:
-		return "freed"
 	}
 	return string(v)
 }
@@ -153,7 +168,7 @@ func pastTense(v resume.Verb) string {
 func tally(standings []resume.Standing) string {
 	total, ready := 0, 0
 	for _, s := range standings {
-		if s.Selected {
+		if _, tier := s.Object.Tier(); tier && s.Selected {
 			total++
 			if s.Phase == resume.Settled {
 				ready++
