@@ -76,10 +76,11 @@ func (c *Cluster) bringUp(ctx context.Context) (err error) {
 	if c.Git, err = newGitServer(filepath.Join(c.dir, "git"), c.LogPath("git-server")); err != nil {
 		return err
 	}
-	for _, name := range []Component{Etcd, APIServer} {
-		if err := c.StartComponent(ctx, name); err != nil {
-			return err
-		}
+	if err := c.StartComponent(ctx, Etcd); err != nil {
+		return err
+	}
+	if err := c.startUntil(ctx, APIServer, servingURL); err != nil {
+		return err
 	}
 	if err := c.connect(); err != nil {
 		return err
@@ -97,6 +98,9 @@ func (c *Cluster) bringUp(ctx context.Context) (err error) {
 		if err := c.createNode(ctx); err != nil {
 			return err
 		}
+	}
+	if err := c.awaitReady(ctx, APIServer); err != nil {
+		return err
 	}
 	return c.keepLeases(ctx)
 }

@@ -194,7 +194,8 @@ spec:
 	}
 	begin := time.Now()
 	err = c.WaitFor(ctx, deploymentGVK, "default", "web", func(o *unstructured.Unstructured) bool {
-		return cluster.ConditionTrue(o, "Available")
+		replicas, _, _ := unstructured.NestedInt64(o.Object, "status", "availableReplicas")
+		return cluster.ConditionTrue(o, "Available") && replicas == 2
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -73,10 +73,26 @@ var errEnded = errors.New("it ended before it was ready")
 // itself, on the ports it had, and returns when it is ready. It does nothing for
 // one that runs.
 func (c *Cluster) StartComponent(ctx context.Context, name Component) error {
+	return c.startUntil(ctx, name, healthURL)
+}
+
+// startUntil starts a component and returns when what health names is good.
+func (c *Cluster) startUntil(ctx context.Context, name Component, health func(Component, ports) string) error {
 	part := c.parts[name]
 	part.mu.Lock()
 	defer part.mu.Unlock()
-	return c.start(ctx, name, part)
+	return c.start(ctx, name, part, health)
+}
+
+// awaitReady waits for a component that was started before it was quite ready.
+func (c *Cluster) awaitReady(ctx context.Context, name Component) error {
+	part := c.parts[name]
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	if err := c.waitReady(ctx, part, healthURL(name, part.ports)); err != nil {
+		return &NotStartedError{Component: name, Err: err, LogTail: c.LogTail(name, tailLines)}
+	}
+	return nil
 }
 
 // Stop asks a component to end and returns when it has; one that takes longer
@@ -141,7 +157,7 @@ func (c *Cluster) LogTail(name Component, lines int) string {
 
 // start runs a component and waits for it. Only a component that never ran
 // before may move to other ports.
-func (c *Cluster) start(ctx context.Context, name Component, part *part) error {
+func (c *Cluster) start(ctx context.Context, name Component, part *part, health func(Component, ports) string) error {
 	if part.running() {
 		return nil
 	}
@@ -160,7 +176,7 @@ func (c *Cluster) start(ctx context.Context, name Component, part *part) error {
 		if err := c.fork(name, part); err != nil {
 			return err
 		}
-		err := c.waitReady(ctx, name, part)
+		err := c.waitReady(ctx, part, health(name, part.ports))
 		if err == nil {
 			return nil
 		}
@@ -191,10 +207,9 @@ func (c *Cluster) fork(name Component, part *part) error {
 
 // waitReady polls a component's health until it is good, the process ends, ctx
 // ends or two minutes have passed.
-func (c *Cluster) waitReady(ctx context.Context, name Component, part *part) error {
+func (c *Cluster) waitReady(ctx context.Context, part *part, url string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("it is not ready after %s", readyTimeout))
 	defer cancel()
-	url := healthURL(name, part.ports)
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	for {

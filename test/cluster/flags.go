@@ -18,19 +18,11 @@ func (c *Cluster) arguments(name Component, p ports) ([]string, error) {
 	case APIServer:
 		args, err = c.apiServerArgs(p)
 	case ControllerManager:
-		args = []string{
-			"--kubeconfig=" + c.componentKubeconfig(name),
-			"--service-account-private-key-file=" + c.authority.path("sa.key"),
-			"--root-ca-file=" + c.authority.path("ca.crt"),
-			"--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=" + p.port("serve"),
-			"--cert-dir=" + filepath.Join(c.dir, "pki", string(name)),
-		}
+		args = append(c.secureArgs(name, p),
+			"--service-account-private-key-file="+c.authority.path("sa.key"),
+			"--root-ca-file="+c.authority.path("ca.crt"))
 	case Scheduler:
-		args = []string{
-			"--kubeconfig=" + c.componentKubeconfig(name),
-			"--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=" + p.port("serve"),
-			"--cert-dir=" + filepath.Join(c.dir, "pki", string(name)),
-		}
+		args = c.secureArgs(name, p)
 	case Kwok:
 		args, err = c.kwokArgs(p)
 	case SourceController:
@@ -86,6 +78,17 @@ func (c *Cluster) apiServerArgs(p ports) ([]string, error) {
 		// Never rotated: readers hold offsets into it.
 		"--audit-log-maxsize=100000",
 	}, nil
+}
+
+// secureArgs have in common those who serve only their health, with a certificate
+// of ours: making one of their own takes them a second.
+func (c *Cluster) secureArgs(name Component, p ports) []string {
+	return []string{
+		"--kubeconfig=" + c.componentKubeconfig(name),
+		"--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=" + p.port("serve"),
+		"--tls-cert-file=" + c.authority.path("server.crt"),
+		"--tls-private-key-file=" + c.authority.path("server.key"),
+	}
 }
 
 func (c *Cluster) kwokArgs(p ports) ([]string, error) {
@@ -147,6 +150,14 @@ func healthURL(name Component, p ports) string {
 	default:
 		return "http://" + p.addr("health") + "/readyz"
 	}
+}
+
+// servingURL is where the API server says that administrators can work with it:
+// what it excludes, the default roles and priorities above all, takes another
+// second or two.
+func servingURL(name Component, p ports) string {
+	return healthURL(name, p) + "?exclude=poststarthook/rbac/bootstrap-roles" +
+		"&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
 }
 
 // portTaken recognises, in a component's log, the one failure that other ports
