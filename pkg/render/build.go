@@ -167,8 +167,8 @@ func (b *builder) skip() bool {
 		}
 	}
 	for _, file := range b.c.resources {
-		p := b.src.parse(file)
-		if p.err != nil || slices.ContainsFunc(p.ids, b.opts.Want) {
+		m := b.src.manifestAt(file)
+		if m.err != nil || slices.ContainsFunc(m.docs, func(d document) bool { return b.opts.Want(d.Identity) }) {
 			return false
 		}
 	}

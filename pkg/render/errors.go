@@ -18,10 +18,14 @@ type FileError struct {
 
 func (e *FileError) Error() string {
 	if e.Line > 0 {
-		return fmt.Sprintf("reading %s:%d: %s", e.File, e.Line, plain(e.Err))
+		return fmt.Sprintf("reading %s:%d: %s", e.File, e.Line, e.Reason())
 	}
-	return fmt.Sprintf("reading %s: %s", e.File, plain(e.Err))
+	return fmt.Sprintf("reading %s: %s", e.File, e.Reason())
 }
+
+// Reason is what is wrong, without the parser's own idea of the place, which counts lines from the
+// start of the document.
+func (e *FileError) Reason() string { return parserPlace.ReplaceAllString(plain(e.Err), "") }
 
 // Unwrap returns the parser's error.
 func (e *FileError) Unwrap() error { return e.Err }
@@ -81,6 +85,8 @@ func plain(err error) string {
 	s := strings.ReplaceAll(err.Error(), mount+"/", "")
 	return strings.Join(strings.Fields(s), " ")
 }
+
+var parserPlace = regexp.MustCompile(`(error converting YAML to JSON: )?yaml: (unmarshal errors: )?(line \d+: )?|^line \d+: `)
 
 var lineInError = regexp.MustCompile(`\bline (\d+)`)
 

@@ -2,47 +2,123 @@ package render
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/resource"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // document is one object as a file writes it.
 type document struct {
-	apiVersion, kind, namespace, name string
-	line                              int
+	Identity
+	line int
+	node *yaml.Node
 }
 
-// documents lists the objects of a file, the items of List kinds among them.
-func (s *Source) documents(file string) []document {
-	if d, ok := s.lines.Load(file); ok {
-		return d.([]document)
+// manifestFile is a file of objects, read and parsed once however many builds use it.
+type manifestFile struct {
+	once sync.Once
+	docs []document
+	err  error
+	// simple says that the documents are the objects that kustomize would make of the file: no list
+	// to take apart, no anchor to resolve, no line ends to convert.
+	simple bool
+
+	full sync.Once
+	// nodes are what kustomize's own reader makes of the file.
+	nodes []*kyaml.RNode
+	ferr  error
+}
+
+// manifestAt parses a file. Its error is what makes the file no YAML, a *FileError where the parser
+// tells.
+func (s *Source) manifestAt(file string) *manifestFile {
+	v, ok := s.manifests.Load(file)
+	if !ok {
+		v, _ = s.manifests.LoadOrStore(file, &manifestFile{})
 	}
-	data, err := s.tree.ReadOrigin(file)
-	if err != nil {
-		return nil
-	}
-	var docs []document
-	for _, part := range split(data) {
-		var node yaml.Node
-		if yaml.Unmarshal(part.text, &node) == nil && len(node.Content) == 1 {
-			docs = append(docs, identities(node.Content[0], part.line)...)
+	m := v.(*manifestFile)
+	m.once.Do(func() {
+		data, err := s.tree.ReadOrigin(file)
+		if err != nil {
+			m.err = err
+			return
 		}
+		m.simple = !bytes.ContainsAny(data, "&\r") && !bytes.HasPrefix(data, []byte("\xef\xbb\xbf"))
+		for _, part := range split(data) {
+			m.add(file, part)
+		}
+	})
+	return m
+}
+
+// add parses one document of the file.
+func (m *manifestFile) add(file string, part chunk) {
+	var node yaml.Node
+	err := yaml.Unmarshal(part.text, &node)
+	if err == nil && part.marker != "" && part.marker[0] != '#' {
+		err = fmt.Errorf("line 0: invalid document separator: --- %s", part.marker)
 	}
-	s.lines.Store(file, docs)
-	return docs
+	if err != nil {
+		if m.err == nil {
+			m.err = &FileError{File: file, Line: yamlLine(err) + part.line, Err: err}
+		}
+		return
+	}
+	if len(node.Content) != 1 || node.Content[0].Tag == "!!null" {
+		return
+	}
+	top := node.Content[0]
+	if n := repeatedKey(top); n != nil && m.err == nil {
+		m.err = &FileError{File: file, Line: n.Line + part.line, Err: fmt.Errorf("mapping key %q is given twice", n.Value)}
+	}
+	docs := identities(top, part.line)
+	if len(docs) != 1 || docs[0].node != top || strings.HasSuffix(docs[0].Kind, "List") {
+		m.simple = false
+	}
+	m.docs = append(m.docs, docs...)
+}
+
+// resources are the objects as kustomize's own reader gives them.
+func (s *Source) resources(file string) ([]*kyaml.RNode, error) {
+	m := s.manifestAt(file)
+	m.full.Do(func() {
+		data, err := s.tree.ReadFile(file)
+		if err != nil {
+			m.ferr = err
+			return
+		}
+		m.nodes, m.ferr = nodesOf(s.factory, data)
+	})
+	return m.nodes, m.ferr
+}
+
+// nodesOf parses as the controller's build does. Kustomize panics on some input.
+func nodesOf(f *resource.Factory, data []byte) (nodes []*kyaml.RNode, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r}
+		}
+	}()
+	return f.RNodesFromBytes(data)
 }
 
 // chunk is the text of one YAML document and how many lines come before it.
 type chunk struct {
 	text []byte
 	line int
+	// marker is what follows the --- before the document.
+	marker string
 }
 
 // split cuts a stream at its document markers, so that one bad document does not hide the others.
 func split(data []byte) []chunk {
 	var out []chunk
 	start, line, first := 0, 0, 0
+	marker := ""
 	for at := 0; at < len(data); {
 		end := bytes.IndexByte(data[at:], '\n')
 		if end < 0 {
@@ -51,17 +127,24 @@ func split(data []byte) []chunk {
 			end += at + 1
 		}
 		if l := data[at:end]; bytes.HasPrefix(l, []byte("---")) && (len(bytes.TrimRight(l, "\r\n")) == 3 || l[3] == ' ') {
-			out = append(out, chunk{text: data[start:at], line: first})
-			start, first = end, line+1
+			if line == 0 && len(bytes.TrimSpace(l)) > 3 {
+				// The first line may hold a document of its own.
+				line++
+				at = end
+				continue
+			}
+			out = append(out, chunk{text: data[start:at], line: first, marker: marker})
+			start, first, marker = end, line+1, string(bytes.TrimSpace(l[3:]))
 		}
 		line++
 		at = end
 	}
-	return append(out, chunk{text: data[start:], line: first})
+	return append(out, chunk{text: data[start:], line: first, marker: marker})
 }
 
 func identities(n *yaml.Node, before int) []document {
-	d := document{line: n.Line + before}
+	d := document{line: n.Line + before, node: n}
+	var list *yaml.Node
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		key, val := n.Content[i], n.Content[i+1]
 		if val.Kind == yaml.AliasNode {
@@ -69,23 +152,24 @@ func identities(n *yaml.Node, before int) []document {
 		}
 		switch key.Value {
 		case "apiVersion":
-			d.apiVersion = val.Value
+			d.APIVersion = val.Value
 		case "kind":
-			d.kind = val.Value
+			d.Kind = val.Value
 		case "metadata":
 			for j := 0; j+1 < len(val.Content) && val.Kind == yaml.MappingNode; j += 2 {
 				switch val.Content[j].Value {
 				case "name":
-					d.name = val.Content[j+1].Value
+					d.Name = val.Content[j+1].Value
 				case "namespace":
-					d.namespace = val.Content[j+1].Value
+					d.Namespace = val.Content[j+1].Value
 				}
 			}
 		case "items":
-			if strings.HasSuffix(d.kind, "List") && val.Kind == yaml.SequenceNode {
-				return items(val, before)
-			}
+			list = val
 		}
+	}
+	if list != nil && strings.HasSuffix(d.Kind, "List") && list.Kind == yaml.SequenceNode {
+		return items(list, before)
 	}
 	return []document{d}
 }
@@ -102,21 +186,21 @@ func items(list *yaml.Node, before int) []document {
 // transformers keep the written name as a part of the new one.
 func (s *Source) line(file, apiVersion, kind, namespace, name string) int {
 	best, line := 0, 0
-	for _, d := range s.documents(file) {
-		if d.kind != kind {
+	for _, d := range s.manifestAt(file).docs {
+		if d.Kind != kind {
 			continue
 		}
 		score := 1
-		if d.apiVersion == apiVersion {
+		if d.APIVersion == apiVersion {
 			score++
 		}
-		if d.namespace == namespace {
+		if d.Namespace == namespace {
 			score++
 		}
 		switch {
-		case d.name == name:
+		case d.Name == name:
 			score += 8
-		case d.name != "" && strings.Contains(name, d.name):
+		case d.Name != "" && strings.Contains(name, d.Name):
 			score += 4
 		}
 		if score > best {
@@ -137,4 +221,26 @@ func (s *Source) lineOf(file, text string) int {
 		return 0
 	}
 	return 1 + bytes.Count(data[:i], []byte("\n"))
+}
+
+// repeatedKey returns a key that a mapping holds twice; nil if there is none. Kustomize reads such
+// a manifest and fails when it writes the result.
+func repeatedKey(n *yaml.Node) *yaml.Node {
+	mapping := n.Kind == yaml.MappingNode
+	for i, c := range n.Content {
+		if mapping && i%2 == 0 {
+			for j := 0; j < i; j += 2 {
+				if b := n.Content[j]; c.Kind == yaml.ScalarNode && c.Value == b.Value && c.Tag == b.Tag && b.Kind == c.Kind && c.Tag != "!!merge" {
+					return c
+				}
+			}
+			continue
+		}
+		if len(c.Content) > 0 {
+			if key := repeatedKey(c); key != nil {
+				return key
+			}
+		}
+	}
+	return nil
 }

@@ -63,25 +63,11 @@ func (b *builder) broken() []fault {
 		if ext != ".yaml" && ext != ".yml" && ext != ".json" {
 			continue
 		}
-		data, err := b.src.tree.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		for _, part := range split(data) {
-			var v any
-			err := yaml.Unmarshal(part.text, &v)
-			if err == nil {
-				continue
-			}
-			line := yamlLine(err)
-			if line > 0 {
-				line += part.line
-			}
+		if err := b.src.manifestAt(file).err; err != nil {
 			for _, user := range b.users(file) {
-				user.err = &FileError{File: file, Line: line, Err: err}
+				user.err = err
 				out = append(out, user)
 			}
-			break
 		}
 	}
 	return out

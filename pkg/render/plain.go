@@ -1,12 +1,10 @@
 package render
 
 import (
-	"fmt"
 	"math"
 	"path"
 	"reflect"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/konfig"
@@ -21,48 +19,6 @@ type Identity struct {
 	APIVersion, Kind, Namespace, Name string
 }
 
-// parsed is a manifest as kustomize reads it: lists taken apart, anchors resolved. It is parsed
-// once, however many builds use it, and never changed.
-type parsed struct {
-	once  sync.Once
-	nodes []*kyaml.RNode
-	ids   []Identity
-	err   error
-}
-
-func (s *Source) parse(file string) *parsed {
-	v, ok := s.manifests.Load(file)
-	if !ok {
-		v, _ = s.manifests.LoadOrStore(file, &parsed{})
-	}
-	p := v.(*parsed)
-	p.once.Do(func() {
-		data, err := s.tree.ReadFile(file)
-		if err != nil {
-			p.err = err
-			return
-		}
-		p.nodes, p.err = nodesOf(s.factory, data)
-		for _, n := range p.nodes {
-			p.ids = append(p.ids, identity(n))
-			if key := repeatedKey(n.YNode()); key != "" && p.err == nil {
-				p.err = fmt.Errorf("mapping key %q is given twice", key)
-			}
-		}
-	})
-	return p
-}
-
-// nodesOf parses as the controller's build does. Kustomize panics on some input.
-func nodesOf(f *resource.Factory, data []byte) (nodes []*kyaml.RNode, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &panicError{r}
-		}
-	}()
-	return f.RNodesFromBytes(data)
-}
-
 func newFactory() *resource.Factory { return provider.NewDefaultDepProvider().GetResourceFactory() }
 
 func identity(n *kyaml.RNode) Identity {
@@ -71,33 +27,6 @@ func identity(n *kyaml.RNode) Identity {
 		id.Name, id.Namespace = scalar(meta.Value, "name"), scalar(meta.Value, "namespace")
 	}
 	return id
-}
-
-// repeatedKey returns a key that a mapping holds twice. Kustomize reads such a manifest and fails
-// when it writes the result.
-func repeatedKey(n *kyaml.Node) string {
-	if n == nil {
-		return ""
-	}
-	step := 1
-	if n.Kind == kyaml.MappingNode {
-		step = 2
-		for i := 0; i < len(n.Content); i += 2 {
-			for j := 0; j < i; j += 2 {
-				if a, b := n.Content[i], n.Content[j]; a.Kind == kyaml.ScalarNode && a.Value == b.Value && a.Tag == b.Tag && a.Kind == b.Kind {
-					return a.Value
-				}
-			}
-		}
-	}
-	for i := step - 1; i < len(n.Content); i += step {
-		if c := n.Content[i]; len(c.Content) > 0 {
-			if key := repeatedKey(c); key != "" {
-				return key
-			}
-		}
-	}
-	return ""
 }
 
 func scalar(n *kyaml.RNode, field string) string {
@@ -135,43 +64,71 @@ func (b *builder) plain(kus *kustypes.Kustomization) ([]Object, bool) {
 	if !ok {
 		return nil, false
 	}
-	type name struct{ apiVersion, kind, name string }
-	seen := map[name][]string{}
+	seen := names{}
 	var out []Object
 	for _, file := range files {
-		p := b.src.parse(file)
-		if p.err != nil {
+		m := b.src.manifestAt(file)
+		if m.err != nil {
 			return nil, false
 		}
-		where := ""
-		for i, id := range p.ids {
-			k := name{id.APIVersion, id.Kind, id.Name}
-			// The same name twice may be a conflict, which depends on the kind's scope.
-			if others := seen[k]; slices.Contains(others, id.Namespace) || (len(others) > 0 && (id.Namespace == "" || slices.Contains(others, ""))) {
-				return nil, false
-			}
-			seen[k] = append(seen[k], id.Namespace)
-			if id.Name == "" || id.Kind == "" || id.APIVersion == "" {
-				return nil, false
-			}
-			if b.opts.Want != nil && !b.opts.Want(id) {
-				b.res.Partial = true
-				continue
-			}
-			o, ok := object(p.nodes[i])
-			if !ok {
-				return nil, false
-			}
-			if local, set := o.GetAnnotations()[konfig.IgnoredByKustomizeAnnotation]; set && local != "false" {
-				continue
-			}
-			if o.GroupVersionKind().Group == "kustomize.config.k8s.io" {
-				continue
-			}
-			if where == "" {
-				where = b.src.tree.Origin(file)
-			}
-			out = append(out, Object{Unstructured: o, File: where})
+		more, ok := b.objectsOf(file, m, seen)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, more...)
+	}
+	return out, true
+}
+
+// names tells whether objects may clash: the same version, kind and name may, unless both
+// namespaces are given and differ.
+type names map[Identity][]string
+
+func (n names) clash(id Identity) bool {
+	ns := id.Namespace
+	id.Namespace = ""
+	others := n[id]
+	n[id] = append(others, ns)
+	return slices.Contains(others, ns) || (len(others) > 0 && (ns == "" || slices.Contains(others, "")))
+}
+
+// objectsOf decodes the wanted objects of one file.
+func (b *builder) objectsOf(file string, m *manifestFile, seen names) ([]Object, bool) {
+	wanted := func(id Identity) bool { return b.opts.Want == nil || b.opts.Want(id) }
+	nodes := make([]*kyaml.Node, 0, len(m.docs))
+	ids := make([]Identity, 0, len(m.docs))
+	if m.simple || !slices.ContainsFunc(m.docs, func(d document) bool { return wanted(d.Identity) }) {
+		for _, d := range m.docs {
+			nodes, ids = append(nodes, d.node), append(ids, d.Identity)
+		}
+	} else {
+		full, err := b.src.resources(file)
+		if err != nil {
+			return nil, false
+		}
+		for _, n := range full {
+			nodes, ids = append(nodes, n.YNode()), append(ids, identity(n))
+		}
+	}
+	var out []Object
+	from := b.src.tree.Origin(file)
+	for i, id := range ids {
+		if id.Name == "" || id.Kind == "" || id.APIVersion == "" || seen.clash(id) {
+			return nil, false
+		}
+		if !wanted(id) {
+			b.res.Partial = true
+			continue
+		}
+		o, ok := object(nodes[i])
+		if !ok {
+			return nil, false
+		}
+		if local, set := o.GetAnnotations()[konfig.IgnoredByKustomizeAnnotation]; set && local != "false" {
+			continue
+		}
+		if o.GroupVersionKind().Group != "kustomize.config.k8s.io" {
+			out = append(out, Object{Unstructured: o, File: from})
 		}
 	}
 	return out, true
@@ -213,16 +170,31 @@ func (b *builder) real(name string) string {
 }
 
 // object decodes a node as the round trip over JSON would: integers are int64, whole floats too.
-func object(n *kyaml.RNode) (*unstructured.Unstructured, bool) {
+func object(n *kyaml.Node) (*unstructured.Unstructured, bool) {
 	var m map[string]any
-	if err := n.YNode().Decode(&m); err != nil {
+	if err := n.Decode(&m); err != nil {
 		return nil, false
 	}
 	v, ok := jsonValue(m)
-	if !ok {
+	if !ok || !stringsOnly(m, "labels") || !stringsOnly(m, "annotations") {
 		return nil, false
 	}
 	return &unstructured.Unstructured{Object: v.(map[string]any)}, true
+}
+
+// stringsOnly reports whether a map of the metadata has only strings for values.
+func stringsOnly(object map[string]any, field string) bool {
+	meta, _ := object["metadata"].(map[string]any)
+	if meta[field] == nil {
+		return true
+	}
+	values, ok := meta[field].(map[string]any)
+	for _, v := range values {
+		if _, isString := v.(string); !isString {
+			return false
+		}
+	}
+	return ok
 }
 
 // jsonValue converts what the YAML parser makes into what the JSON parser of apimachinery makes, in place.
@@ -240,7 +212,8 @@ func jsonValue(v any) (any, bool) {
 	case []any:
 		for i := range v {
 			e, ok := jsonValue(v[i])
-			if !ok {
+			if !ok || e == nil {
+				// Kustomize refuses an empty item.
 				return nil, false
 			}
 			v[i] = e

@@ -26,10 +26,9 @@ type Source struct {
 	dir  string
 
 	factory   *resource.Factory
-	patterns  func() ([]gitignore.Pattern, error)
+	patterns  func() (ignoreRules, error)
 	files     sync.Map // folder → *kustFile
-	lines     sync.Map // repository path → []document
-	manifests sync.Map // repository path → *parsed
+	manifests sync.Map // repository path → *manifestFile
 }
 
 // NewSource gives the artifact of the folder dir of tree. ignore is the source's spec.ignore, in
@@ -46,7 +45,7 @@ func NewSource(tree *repo.Tree, dir, ignore string) (*Source, error) {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
 	}
 	s := &Source{tree: tree, dir: dir, factory: newFactory()}
-	s.patterns = sync.OnceValues(func() ([]gitignore.Pattern, error) { return s.readPatterns(ignore) })
+	s.patterns = sync.OnceValues(func() (ignoreRules, error) { return s.readPatterns(ignore) })
 	return s, nil
 }
 
@@ -90,18 +89,41 @@ func (s *Source) Exists(dir string) bool {
 	return err == nil && e.IsDir()
 }
 
-func (s *Source) readPatterns(ignore string) ([]gitignore.Pattern, error) {
+// ignoreRules are the patterns of what is left out of an artifact.
+type ignoreRules struct {
+	patterns []gitignore.Pattern
+	// standard says that they are source-controller's own, which need not be tried on most names.
+	standard bool
+}
+
+func (s *Source) readPatterns(ignore string) (ignoreRules, error) {
 	ps, err := s.ignoreFiles(s.dir, nil)
 	if err != nil {
-		return nil, err
+		return ignoreRules{}, err
 	}
 	if ignore != "" {
 		ps = append(ps, sourceignore.ReadPatterns(strings.NewReader(ignore), nil)...)
 	}
 	if len(ps) == 0 {
-		return append(sourceignore.VCSPatterns(nil), sourceignore.DefaultPatterns(nil)...), nil
+		ps = append(sourceignore.VCSPatterns(nil), sourceignore.DefaultPatterns(nil)...)
+		return ignoreRules{patterns: ps, standard: true}, nil
 	}
-	return append(sourceignore.VCSPatterns(nil), ps...), nil
+	return ignoreRules{patterns: append(sourceignore.VCSPatterns(nil), ps...)}, nil
+}
+
+// ordinary reports whether none of source-controller's own patterns can match: they name hidden
+// files, images, archives, and three CI files.
+func ordinary(rel string) bool {
+	switch path.Ext(rel) {
+	case ".yaml", ".yml", ".json":
+	default:
+		return false
+	}
+	base := path.Base(rel)
+	return rel[0] != '.' && !strings.Contains(rel, "/.") && base != "appveyor.yml" && base != "cloudbuild.yaml" &&
+		!strings.HasPrefix(base, "codeship-") && !strings.Contains(rel, ".jpg") && !strings.Contains(rel, ".png") &&
+		!strings.Contains(rel, ".gif") && !strings.Contains(rel, ".zip") && !strings.Contains(rel, ".tar.gz") &&
+		!strings.Contains(rel, ".jpeg") && !strings.Contains(rel, ".wmv") && !strings.Contains(rel, ".flv")
 }
 
 // ignoreFiles reads the .sourceignore files below dir, each scoped to its own folder.
@@ -139,10 +161,11 @@ func (s *Source) ignored(name string, dir bool) bool {
 	if !ok || rel == "." {
 		return false
 	}
-	ps, err := s.patterns()
-	if err != nil {
+	rules, err := s.patterns()
+	if err != nil || (rules.standard && ordinary(rel)) {
 		return false
 	}
+	ps := rules.patterns
 	elems := strings.Split(rel, "/")
 	for i := len(ps) - 1; i >= 0; i-- {
 		if m := ps[i].Match(elems, dir); m != gitignore.NoMatch {

@@ -29,32 +29,46 @@ func (l *loader) start(ctx context.Context) error {
 		return err
 	}
 	// A first look without patches or variables, to find the Kustomization that points here.
-	first, err := whole.Build(ctx, bareKustomization(entry.Path), render.Options{
-		AllowRemoteBases: l.opts.AllowRemoteBases,
-		Want:             func(id render.Identity) bool { return strings.Contains(id.APIVersion, "toolkit.fluxcd.io/") },
-	})
+	look := render.Options{AllowRemoteBases: l.opts.AllowRemoteBases}
+	if !l.opts.Objects {
+		look.Want = func(id render.Identity) bool {
+			return l.wanted.want(id) || strings.HasPrefix(id.APIVersion, "source.toolkit.fluxcd.io/")
+		}
+	}
+	first, err := whole.Build(ctx, bareKustomization(entry.Path), look)
 	if err != nil {
 		return err
 	}
 	if err := unreadableEntry(first); err != nil {
 		return err
 	}
-	l.root = l.findRoot(first.Objects, entry)
+	if err := l.findRoot(first.Objects, &entry); err != nil {
+		return err
+	}
 	l.tiers[l.root.tier.Key] = l.root
 	l.needs(l.root)
+	if err := l.ownContent(whole, first.Objects, entry); err != nil {
+		return err
+	}
+	if l.root.src == whole && unchanged(l.root) {
+		// The first look was all there is to it.
+		l.root.res, l.root.built = first, true
+		l.absorb(l.root)
+	}
+	return nil
+}
+
+// ownContent opens the source that the entry path itself is read from.
+func (l *loader) ownContent(whole *render.Source, objects []render.Object, entry Entry) error {
 	root := l.opts.Root
 	if root == "" {
 		root = entry.Root
 	}
-	src := whole
-	if root != "" && root != "." {
-		if src, err = render.NewSource(l.tree, root, ""); err != nil {
+	src, ignore := whole, l.ownIgnore(objects)
+	if (root != "" && root != ".") || ignore != "" {
+		var err error
+		if src, err = render.NewSource(l.tree, path.Clean(root), ignore); err != nil {
 			return &PathNotFoundError{Path: root, Revision: l.tree.Revision}
-		}
-	}
-	if ignore := l.ownIgnore(first.Objects); ignore != "" {
-		if src, err = render.NewSource(l.tree, src.Dir(), ignore); err != nil {
-			return err
 		}
 	}
 	if _, mapped := l.contents[l.root.tier.Source]; !mapped {
@@ -64,23 +78,26 @@ func (l *loader) start(ctx context.Context) error {
 	return nil
 }
 
-// chooseEntry takes the path that was asked for, with what its sync object says, or the only one found.
+// unchanged reports whether a Kustomization builds its folder as it is.
+func unchanged(s *state) bool {
+	spec, _ := s.raw.Object["spec"].(map[string]any)
+	for _, field := range []string{"postBuild", "patches", "components", "images", "targetNamespace", "namePrefix",
+		"nameSuffix", "buildMetadata", "commonMetadata", "patchesStrategicMerge", "patchesJson6902", "kubeConfig"} {
+		if _, ok := spec[field]; ok {
+			return false
+		}
+	}
+	return true
+}
+
+// chooseEntry takes the path that was asked for, or the only one found.
 func (l *loader) chooseEntry() (Entry, error) {
-	want := ""
 	if l.opts.Path != "" {
-		want = path.Clean(strings.TrimPrefix(l.opts.Path, "/"))
+		return Entry{Path: path.Clean(strings.TrimPrefix(l.opts.Path, "/"))}, nil
 	}
 	found, err := FindEntries(l.tree)
 	if err != nil {
 		return Entry{}, err
-	}
-	if want != "" {
-		for _, e := range found {
-			if e.Path == want {
-				return e, nil
-			}
-		}
-		return Entry{Path: want}, nil
 	}
 	switch len(found) {
 	case 0:
@@ -103,32 +120,65 @@ func unreadableEntry(res *render.Result) error {
 	for _, f := range res.Faults {
 		var fe *render.FileError
 		if errors.As(f, &fe) {
-			return &ParseError{File: fe.File, Line: fe.Line, Err: fe.Err}
+			return &ParseError{File: fe.File, Line: fe.Line, Err: errors.New(fe.Reason())}
 		}
 	}
 	return nil
 }
 
-// findRoot returns the tier of the entry path: the Kustomization in it that points to it, or the
-// one that its sync object stands for.
-func (l *loader) findRoot(objects []render.Object, entry Entry) *state {
+// findRoot sets the tier of the entry path: the Kustomization in it that points to it, or the one
+// that its sync object stands for. It completes the entry with the artifact's root.
+func (l *loader) findRoot(objects []render.Object, entry *Entry) error {
+	best := -1
 	for _, o := range objects {
 		if o.GroupVersionKind().Group != kustomizeGroup || o.GetKind() != "Kustomization" {
 			continue
 		}
 		p, _, _ := unstructured.NestedString(o.Object, "spec", "path")
-		if path.Join("/", entry.Root, path.Clean("/"+p)) == path.Join("/", entry.Path) {
-			if s, err := newState(o); err == nil {
-				return s
+		root, ok := rootFor(entry.Path, p)
+		if !ok || len(p) <= best || (entry.Root != "" && entry.Root != root) || (l.opts.Root != "" && path.Clean(l.opts.Root) != root) {
+			continue
+		}
+		if s, err := newState(o); err == nil {
+			best, l.root, entry.Root = len(p), s, root
+		}
+	}
+	if l.root != nil {
+		return nil
+	}
+	if entry.File == "" {
+		found, err := FindEntries(l.tree)
+		if err != nil {
+			return err
+		}
+		for _, e := range found {
+			if e.Path == entry.Path {
+				*entry = e
 			}
 		}
 	}
-	s, _ := newState(render.Object{Unstructured: syncKustomization(entry), File: entry.File, Line: entry.Line})
+	s, err := newState(render.Object{Unstructured: syncKustomization(*entry), File: entry.File, Line: entry.Line})
+	if err != nil {
+		return err
+	}
 	s.tier.Synthetic = true
 	if entry.Source == "" {
 		s.tier.Source = guessSource(objects, s.tier.Source)
 	}
-	return s
+	l.root = s
+	return nil
+}
+
+// rootFor finds the artifact's root such that a spec.path names the entry path.
+func rootFor(entry, specPath string) (string, bool) {
+	rel := strings.TrimPrefix(path.Clean("/"+specPath), "/")
+	switch {
+	case rel == entry, rel == "" && entry == ".":
+		return ".", true
+	case rel == "":
+		return "", false
+	}
+	return strings.CutSuffix(entry, "/"+rel)
 }
 
 // guessSource names the source that the entry path itself most likely comes from: the one that
