@@ -87,6 +87,7 @@ func (a *app) commands() []*cli.Command {
 		a.crdsCommand(),
 		a.resumeCommand(),
 		a.waitCommand(),
+		a.suspendCommand(),
 		a.versionCommand(),
 	}
 }

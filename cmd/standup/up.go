@@ -12,6 +12,7 @@ import (
 
 	"github.com/standup-sh/standup/pkg/crds"
 	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/report"
 	"github.com/standup-sh/standup/pkg/resume"
 	"github.com/standup-sh/standup/pkg/tiers"
 	"github.com/standup-sh/standup/pkg/wait"
@@ -37,6 +38,7 @@ Safe to interrupt and to run again: everything it knows is in git and on the clu
 is left to do, nothing is written.
 
    standup up --path clusters/prod
+   standup up --path clusters/prod --dry-run               what would be done, and deleted
    standup up --path clusters/prod --until platform-config
    standup up --path clusters/prod -o json`,
 		Flags:  resumeFlags(),
@@ -63,12 +65,28 @@ func resumeFlags() []cli.Flag {
 		namespaceFlag(), outputFlag(eventFormats()...),
 		timeoutFlag("how long the whole run may take (default: what Flux itself allows along the critical path)"),
 		boolFlag(flagFailFast, "stop at the first failure that only a change in git can mend"),
+		boolFlag(flagInclude, "also resume what git itself suspends; the parent's next pass suspends it again"),
+		boolFlag(flagTakeOver, "take the lease from another run"),
+		dryRunFlag(),
+	}, selectionFlags(), commonFlags())
+}
+
+// selectionFlags leave tiers out.
+func selectionFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringSliceFlag{Name: flagOnly, Usage: "only these `TIER`s", EnvVars: env(flagOnly)},
 		&cli.StringSliceFlag{Name: flagExcept, Usage: "all but these `TIER`s", EnvVars: env(flagExcept)},
 		&cli.StringSliceFlag{Name: flagUntil, Usage: "these `TIER`s and all that they need", EnvVars: env(flagUntil)},
-		boolFlag(flagInclude, "also resume what git itself suspends; the parent's next pass suspends it again"),
-		boolFlag(flagTakeOver, "take the lease from another run"),
-	}, commonFlags())
+	}
+}
+
+func selection(c *cli.Context) resume.Selection {
+	return resume.Selection{Only: keys(c, flagOnly), Except: keys(c, flagExcept), Until: keys(c, flagUntil)}
+}
+
+// lease keeps two runs from working on one cluster.
+func (s *session) lease(c *cli.Context) resume.Lease {
+	return &resume.ClusterLease{Client: s.Dynamic, Namespace: s.namespace, Holder: holder(), TakeOver: c.Bool(flagTakeOver)}
 }
 
 // bringUp is `standup up` and, without freeing, `standup resume`.
@@ -77,28 +95,47 @@ func (a *app) bringUp(c *cli.Context, free bool) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.open(c, free)
+	s, err := a.open(c, free || c.Bool(flagDryRun))
 	if err != nil {
 		return err
 	}
 	if err := s.checkRevision(c.Context); err != nil {
 		return err
 	}
+	if err := a.preflight(c, s, free); err != nil {
+		return err
+	}
 	options := resume.Options{
 		Graph: s.graph, FailFast: c.Bool(flagFailFast), Timeout: c.Duration(flagTimeout),
 		IncludeSuspendedInGit: c.Bool(flagInclude),
-		Selection:             resume.Selection{Only: keys(c, flagOnly), Except: keys(c, flagExcept), Until: keys(c, flagUntil)},
-		Lease: &resume.ClusterLease{
-			Client: s.Dynamic, Namespace: s.namespace, Holder: holder(), TakeOver: c.Bool(flagTakeOver),
-		},
+		Selection:             selection(c), Lease: s.lease(c),
 	}
 	if free {
 		if err := s.freeing(c.Context, &options, p); err != nil {
 			return err
 		}
 	}
+	if c.Bool(flagDryRun) {
+		return a.plan(c, s, options)
+	}
 	live := resume.NewCluster(s.Dynamic, wait.WatchOptions{Sources: wait.SourceKinds(s.graph)})
 	return s.end(c.Context, p, resume.Run(c.Context, live, options, p.Resume))
+}
+
+// plan prints what a run would do.
+func (a *app) plan(c *cli.Context, s *session, options resume.Options) error {
+	snapshot, err := s.snapshot(c.Context)
+	if err != nil {
+		return err
+	}
+	plan, err := resume.Plan(options, snapshot)
+	if err != nil {
+		return err
+	}
+	if c.String(flagOutput) == "json" {
+		return report.JSON(a.stdout, report.NewPlanDocument(plan))
+	}
+	return report.Plan(a.stdout, plan, s.namespace)
 }
 
 // freeing makes a run free the tiers that are stuck for want of a kind.
