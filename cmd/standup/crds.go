@@ -81,7 +81,7 @@ func crdsError(err error) error {
 func stillStuck(err error) bool {
 	for _, is := range []func(error) bool{
 		is[*crds.NotYetError], is[*crds.NotServedError], is[*crds.OperatorNotRunningError], is[*crds.TriggerFailedError],
-		is[*crds.OrphanError], is[*crds.EncryptedError], is[*crds.UnknownProviderError], is[*crds.PassError],
+		is[*crds.OrphanError], is[*crds.MissingKindError], is[*crds.RefusedBundleError], is[*crds.EncryptedError], is[*crds.UnknownProviderError], is[*crds.PassError],
 	} {
 		if is(err) {
 			return true

@@ -70,7 +70,8 @@ type Trigger struct {
 	Where *Where `yaml:"where,omitempty"`
 }
 
-// Where narrows a Trigger: the text at a dotted path must match a regular expression.
+// Where narrows a Trigger: the text at a dotted path must match a regular expression. The items of a
+// list are matched as one text, with spaces between them.
 type Where struct {
 	Path    string `yaml:"path"`
 	Matches string `yaml:"matches"`
@@ -92,8 +93,10 @@ type Creation struct {
 	// Group is an API group; "*." at its beginning stands for any group below.
 	Group string `yaml:"group,omitempty"`
 	// GroupFrom is a dotted path in the trigger; Group counts where it is absent.
-	GroupFrom string         `yaml:"groupFrom,omitempty"`
-	Kinds     []CreationKind `yaml:"kinds"`
+	GroupFrom string `yaml:"groupFrom,omitempty"`
+	// When narrows the triggers for this set alone.
+	When  *Where         `yaml:"when,omitempty"`
+	Kinds []CreationKind `yaml:"kinds"`
 }
 
 // CreationKind is one kind of a Creation: written out, "*", or read from the trigger.

@@ -179,3 +179,14 @@ func kindList(kinds []schema.GroupVersionKind) string {
 func kindName(k schema.GroupVersionKind) string {
 	return fmt.Sprintf("%s (%s)", k.Kind, k.GroupVersion())
 }
+
+// MissingKindError says that a tier needs a kind that the cluster lacks and that nothing which is
+// known will bring.
+type MissingKindError struct {
+	Tier    tiers.Key
+	Missing Missing
+}
+
+func (e *MissingKindError) Error() string {
+	return fmt.Sprintf("Kustomization/%s: %s is missing: %s", e.Tier, kindName(e.Missing.GroupVersionKind), e.Missing.Reason)
+}

@@ -147,18 +147,22 @@ func (v *validator) trigger(o *Operator) {
 	if t.Kind == "" {
 		v.report(o.Line, "operator %q: trigger has no kind", o.Name)
 	}
-	if t.Where == nil {
+	v.where("operator", o.Name, o.Line, t.Where)
+}
+
+func (v *validator) where(what, name string, line int, w *Where) {
+	if w == nil {
 		return
 	}
-	if t.Where.Path == "" {
-		v.report(o.Line, "operator %q: where has no path", o.Name)
+	if w.Path == "" {
+		v.report(line, "%s %q: where has no path", what, name)
 	}
-	pattern, err := regexp.Compile(t.Where.Matches)
+	pattern, err := regexp.Compile(w.Matches)
 	if err != nil {
-		v.report(o.Line, "operator %q: where: %v", o.Name, err)
-		return
+		v.report(line, "%s %q: where: %v", what, name, err)
+		pattern = regexp.MustCompile("$^")
 	}
-	t.Where.pattern = pattern
+	w.pattern = pattern
 }
 
 func (v *validator) chart(c *Chart) {
@@ -204,8 +208,9 @@ func (v *validator) creations(what, name string, line int, creations []Creation,
 		if c.Group != "" {
 			v.group(what, name, line, c.Group)
 		}
-		if c.GroupFrom != "" && !fromTrigger {
-			v.report(line, "%s %q: groupFrom needs a trigger to read from", what, name)
+		v.where(what, name, line, c.When)
+		if (c.GroupFrom != "" || c.When != nil) && !fromTrigger {
+			v.report(line, "%s %q: groupFrom and when need a trigger to read from", what, name)
 		}
 		if len(c.Kinds) == 0 {
 			v.report(line, "%s %q: group %q has no kinds", what, name, c.Group)

@@ -16,7 +16,18 @@ func (t *Trigger) matches(o render.Object) bool {
 	if t == nil || gvk.Group != t.Group || gvk.Kind != t.Kind {
 		return false
 	}
-	return t.Where == nil || t.Where.pattern.MatchString(textAt(o, t.Where.Path))
+	return t.Where.holds(o)
+}
+
+func (w *Where) holds(o render.Object) bool {
+	if w == nil {
+		return true
+	}
+	fields := strings.Split(w.Path, ".")
+	if list, found, err := unstructured.NestedStringSlice(o.Object, fields...); found && err == nil {
+		return w.pattern.MatchString(strings.Join(list, " "))
+	}
+	return w.pattern.MatchString(text(o, fields...))
 }
 
 // runsRelease reports whether a release installs the controller.
@@ -84,7 +95,7 @@ func (c Creation) created(trigger render.Object) []createdKind {
 			group = g
 		}
 	}
-	if group == "" {
+	if group == "" || (trigger.Object != nil && !c.When.holds(trigger)) {
 		return nil
 	}
 	var kinds []createdKind

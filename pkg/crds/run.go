@@ -186,7 +186,7 @@ func (r *runner) one(ctx context.Context, key tiers.Key) (progressed bool, err e
 		r.result.NotYet = append(r.result.NotYet, notYet)
 		return false, nil
 	}
-	r.tried[key] = true
+	r.tried[key] = r.tried[key] || err != nil || len(f.outcome.Writes) > 0
 	if len(f.outcome.Writes) > 0 || len(f.outcome.Excluded) > 0 {
 		r.result.Outcomes = append(r.result.Outcomes, f.outcome)
 	}
@@ -280,6 +280,20 @@ func (f *freer) passFailure(ctx context.Context, status flux.Status) error {
 	return failure
 }
 
+// hopeless lists the kinds of the plan that neither Flux nor standup brings, except those of tiers
+// that were tried.
+func (r *runner) hopeless() []error {
+	var errs []error
+	for _, t := range r.result.Plan.Tiers {
+		for _, m := range t.Missing {
+			if !r.tried[t.Tier] && m.Verdict != FluxWill && m.Verdict != Deadlocked {
+				errs = append(errs, &MissingKindError{Tier: t.Tier, Missing: m})
+			}
+		}
+	}
+	return errs
+}
+
 // verdict is the error of the whole run.
 func (r *runner) verdict() error {
 	if r.opts.Bundle != nil && !r.opts.DryRun {
@@ -291,6 +305,7 @@ func (r *runner) verdict() error {
 			r.errs = append(r.errs, err)
 		}
 	}
+	r.errs = append(r.errs, r.hopeless()...)
 	if len(r.errs) > 0 {
 		return errors.Join(r.errs...)
 	}
