@@ -136,7 +136,7 @@ func (l *loader) findRoot(objects []render.Object, entry *Entry) error {
 		}
 		p, _, _ := unstructured.NestedString(o.Object, "spec", "path")
 		root, ok := rootFor(entry.Path, p)
-		if !ok || len(p) <= best || (entry.Root != "" && entry.Root != root) || (l.opts.Root != "" && path.Clean(l.opts.Root) != root) {
+		if !ok || !mayBeRoot(o, root) || len(p) <= best || (entry.Root != "" && entry.Root != root) || (l.opts.Root != "" && path.Clean(l.opts.Root) != root) {
 			continue
 		}
 		if s, err := newState(o); err == nil {
@@ -167,6 +167,14 @@ func (l *loader) findRoot(objects []render.Object, entry *Entry) error {
 	}
 	l.root = s
 	return nil
+}
+
+// mayBeRoot reports whether a Kustomization that fits the entry path can be the one that applies it.
+// A path that fits only below some folder is no proof, so it must look like a sync, whose source
+// has the Kustomization's own name.
+func mayBeRoot(o render.Object, root string) bool {
+	ref := nested(o.Object, "spec", "sourceRef")
+	return ref["kind"] != "ExternalArtifact" && (root == "." || ref["name"] == o.GetName())
 }
 
 // rootFor finds the artifact's root such that a spec.path names the entry path.
