@@ -17,7 +17,7 @@ func Run(g *tiers.Graph, o Options) *Result {
 	r := newReplay(w)
 	var all []Finding
 	r.run()
-	ready := r.count()
+	ready, stuck := r.count(), r.down()
 	for _, c := range r.causes() {
 		all = append(all, r.findings(c)...)
 	}
@@ -32,7 +32,7 @@ func Run(g *tiers.Graph, o Options) *Result {
 	all = append(all, w.problems(all)...)
 	all = filter(all, o)
 	sortFindings(all)
-	res := &Result{Tiers: len(g.Tiers), Ready: ready, Kinds: w.kindTable(), Assumed: w.assumptions()}
+	res := &Result{Tiers: len(g.Tiers), Ready: ready, Stuck: stuck, Kinds: w.kindTable(), Assumed: w.assumptions()}
 	res.Findings, res.Accepted, res.Unused = o.Config.accept(all, o.Now, w.configUse())
 	return res
 }

@@ -93,8 +93,10 @@ type Result struct {
 	Assumed []Assumption
 	// Unused lists entries of the configuration that matched nothing, or have expired.
 	Unused []Unused
-	// Tiers and Ready count the tiers of the graph and those that the replay brought up.
+	// Tiers and Ready count the tiers of the graph and those that the replay brought up; Stuck lists
+	// the others, suspended ones among them, in graph order.
 	Tiers, Ready int
+	Stuck        []tiers.Key
 }
 
 // Assumption is something that the replay took for granted.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/tiers"
 )
 
 // replay brings a cold cluster up, as far as Flux's rules let it come. Everything in it only ever
@@ -145,6 +146,17 @@ func (r *replay) count() int {
 		}
 	}
 	return n
+}
+
+// down lists the tiers that are not Ready, in graph order.
+func (r *replay) down() []tiers.Key {
+	var out []tiers.Key
+	for i, t := range r.tiers {
+		if !r.ready[i] {
+			out = append(out, t.Key)
+		}
+	}
+	return out
 }
 
 // stuck lists the tiers that have not become Ready and are not suspended, in graph order.

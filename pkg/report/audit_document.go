@@ -15,6 +15,7 @@ type AuditDocument struct {
 	Unused   []UnusedDocument     `json:"unused"`
 	Tiers    int                  `json:"tiers"`
 	Ready    int                  `json:"ready"`
+	Stuck    []string             `json:"stuck"`
 }
 
 // FindingDocument is one finding of an AuditDocument.
@@ -74,7 +75,7 @@ func NewAuditDocument(r *audit.Result) AuditDocument {
 	d := AuditDocument{
 		Findings: findingDocuments(r.Findings), Accepted: findingDocuments(r.Accepted),
 		Kinds: make([]KindDocument, 0, len(r.Kinds)), Assumed: make([]AssumptionDocument, 0, len(r.Assumed)),
-		Unused: make([]UnusedDocument, 0, len(r.Unused)), Tiers: r.Tiers, Ready: r.Ready,
+		Unused: make([]UnusedDocument, 0, len(r.Unused)), Tiers: r.Tiers, Ready: r.Ready, Stuck: keyStrings(r.Stuck),
 	}
 	for _, k := range r.Kinds {
 		d.Kinds = append(d.Kinds, KindDocument{Group: k.Group, Kind: k.Kind, Provider: k.Provider, Trigger: k.Trigger,
