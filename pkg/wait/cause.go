@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"slices"
 	"time"
 
 	"github.com/standup-sh/standup/pkg/flux"
@@ -134,6 +135,11 @@ type PodFact struct {
 	// Waiting are the reasons of its containers, such as "app: ImagePullBackOff: Back-off pulling
 	// image"; or why it is not scheduled.
 	Waiting []string
+}
+
+// HoldsUp reports whether a tier cannot become ready before the cause is cured.
+func (d Diagnosis) HoldsUp(key tiers.Key) bool {
+	return d.Tier == key || slices.Contains(d.Blocks, key)
 }
 
 // Key identifies a cause across snapshots: two diagnoses with the same key are the same trouble. A

@@ -49,6 +49,7 @@ type walk struct {
 	now      time.Time
 	entry    string
 	rules    flux.Rules
+	reader   *reader // nil until a failure has to be read
 
 	tiers    []*tiers.Tier // the graph's, then those outside it that they depend on
 	inGraph  int

@@ -3,6 +3,7 @@ package wait
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -118,9 +119,19 @@ func sourceReadings() []reading {
 	}
 }
 
-// readFailure tells what a failed tier's own condition stands for. It looks at nothing but the
+// reader holds the readings; compiling them costs more than using them.
+type reader struct {
+	source, build, apply []reading
+	fluxNamespace        string
+}
+
+func newReader(fluxNamespace string) *reader {
+	return &reader{source: sourceReadings(), build: buildReadings(), apply: applyReadings(), fluxNamespace: fluxNamespace}
+}
+
+// failure tells what a failed tier's own condition stands for. It looks at nothing but the
 // Kustomization: what discovery and other objects know is added later.
-func readFailure(k *kustomizev1.Kustomization, status flux.Status, fluxNamespace string) Diagnosis {
+func (r *reader) failure(k *kustomizev1.Kustomization, status flux.Status) Diagnosis {
 	d := Diagnosis{FluxMessage: Mask(status.Message), Cause: NotUnderstood, Summary: "Flux reports " + status.Reason}
 	message := d.FluxMessage
 	if kinds := flux.MissingKinds(status.Message); len(kinds) > 0 && !unsetNamespace(kinds) {
@@ -132,15 +143,15 @@ func readFailure(k *kustomizev1.Kustomization, status flux.Status, fluxNamespace
 	var readings []reading
 	switch status.Reason {
 	case meta.ArtifactFailedReason, "AccessDenied":
-		readings = sourceReadings()
+		readings = r.source
 	case meta.BuildFailedReason:
 		if missingKeySecret(k, message, &d) {
 			return d
 		}
-		readings = buildReadings()
+		readings = r.build
 		d.Cause, d.Summary = BuildFailed, "the build fails"
 	case meta.PruneFailedReason:
-		readings = applyReadings()
+		readings = r.apply
 		d.Cause, d.Summary = PruneFailed, "an object that left git cannot be deleted"
 	case meta.InvalidCELExpressionReason:
 		d.Cause, d.Summary, d.Hint = ExpressionInvalid, "a CEL expression of the Kustomization does not compile", "correct readyExpr or healthCheckExprs in git"
@@ -149,10 +160,10 @@ func readFailure(k *kustomizev1.Kustomization, status flux.Status, fluxNamespace
 		d.Cause, d.Summary = FeatureGateDisabled, "needs a feature gate of kustomize-controller that is off"
 		return d
 	default:
-		readings = append(buildReadings(), applyReadings()...)
+		readings = slices.Concat(r.build, r.apply)
 	}
-	for _, r := range readings {
-		if r.apply(&d, message, k, fluxNamespace) {
+	for _, reading := range readings {
+		if reading.apply(&d, message, k, r.fluxNamespace) {
 			return d
 		}
 	}

@@ -265,7 +265,7 @@ func TestReadFailure(t *testing.T) {
 			if test.spec != nil {
 				test.spec(k)
 			}
-			got := readFailure(k, flux.Status{Reason: test.reason, Message: test.message}, DefaultFluxNamespace)
+			got := newReader(DefaultFluxNamespace).failure(k, flux.Status{Reason: test.reason, Message: test.message})
 			got.FluxMessage, got.MissingKinds = "", nil
 			compare(t, test.want, got)
 		})

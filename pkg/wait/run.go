@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/standup-sh/standup/pkg/flux"
@@ -41,19 +42,19 @@ func Run(ctx context.Context, clients Clients, opts Options, emit func(Event)) e
 		return err
 	}
 	watching, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	snapshots := make(chan flux.Snapshot)
 	drops := make(chan Dropped)
 	ended := make(chan error, 1)
-	go func() {
+	var watch sync.WaitGroup
+	defer watch.Wait() // after stop
+	watch.Go(func() {
 		ended <- Watch(watching, clients.Dynamic, WatchOptions{
 			Sources: SourceKinds(opts.Graph), HelmReleases: opts.HelmReleases,
 			OnDrop: func(kind string, err error) { send(watching, drops, Dropped{At: time.Now(), Kind: kind, Err: err}) },
 		}, func(s flux.Snapshot) { send(watching, snapshots, s) })
-	}()
-	err := r.loop(ctx, snapshots, drops, ended)
-	stop(nil)
-	return err
+	})
+	defer stop(nil)
+	return r.loop(ctx, snapshots, drops, ended)
 }
 
 func send[T any](ctx context.Context, to chan<- T, value T) {
@@ -178,9 +179,7 @@ func (r *runner) causes(evidence Evidence) []Diagnosis {
 	if r.selected == nil {
 		return all
 	}
-	return slices.DeleteFunc(all, func(d Diagnosis) bool {
-		return !r.selected[d.Tier] && !slices.ContainsFunc(d.Blocks, func(k tiers.Key) bool { return r.selected[k] })
-	})
+	return slices.DeleteFunc(all, func(d Diagnosis) bool { return !slices.ContainsFunc(r.opts.Tiers, d.HoldsUp) })
 }
 
 func (r *runner) progress() {

@@ -142,7 +142,10 @@ func (w *walk) lookAtFailed(t *tiers.Tier, k *kustomizev1.Kustomization, s TierS
 		w.lookAtHealth(t.Key, k, d)
 		return
 	}
-	d := readFailure(k, status, w.evidence.fluxNamespace())
+	if w.reader == nil {
+		w.reader = newReader(w.evidence.fluxNamespace())
+	}
+	d := w.reader.failure(k, status)
 	d.retry(s)
 	if d.Command == "" {
 		d.Command = w.defaultCommand(t.Key, d)
