@@ -44,8 +44,12 @@ func artifactFailure(message string) State {
 
 // buildFailure tells apart a build that git alone makes fail from one that misses something on the
 // cluster: a ConfigMap or Secret of substituteFrom (fluxcd/pkg's kustomize/kustomize_varsub.go) or
-// a decryption key (kustomize-controller's internal/decryptor/decryptor.go).
+// a decryption key (kustomize-controller's internal/decryptor/decryptor.go). A decryption Secret that
+// does not exist is reported in the API's bare words (ImportKeys there).
 func buildFailure(message string) State {
+	if strings.HasPrefix(message, `secrets "`) && strings.HasSuffix(message, `" not found`) {
+		return MayHeal
+	}
 	for _, part := range []string{
 		"substitute from 'ConfigMap/",
 		"substitute from 'Secret/",

@@ -27,6 +27,7 @@ func TestClassifyFailures(t *testing.T) {
 		"substitute absent":   {"BuildFailed", `post build failed for 'v1.ConfigMap/a': substitute from 'ConfigMap/cluster-vars' error: configmaps "cluster-vars" not found`, MayHeal},
 		"variable unset":      {"BuildFailed", `post build failed for 'v1.ConfigMap/a': envsubst error: variable substitution failed: variable not set (strict mode): "X"`, Final},
 		"key absent":          {"BuildFailed", `cannot get sops decryption Secret 'flux-system/sops-age': secrets "sops-age" not found`, MayHeal},
+		"key Secret absent":   {"BuildFailed", `secrets "sops-age" not found`, MayHeal},
 		"wrong key":           {"BuildFailed", "decryption failed for 'Secret.v1.[noGrp]/token': cannot get sops data key", MayHeal},
 		"webhook":             {"ReconciliationFailed", `ConfigMap/a/b dry-run failed (InternalError): failed calling webhook "x"`, MayHeal},
 		"encrypted, no key":   {"ReconciliationFailed", "Secret/a/b is SOPS encrypted, configuring decryption is required for this secret to be reconciled", Final},
