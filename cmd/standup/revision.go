@@ -26,7 +26,11 @@ type RevisionError struct {
 
 func (e *RevisionError) Error() string {
 	if e.Cluster == e.Local {
-		return fmt.Sprintf("the work tree differs from %.12s, which the cluster has, in %d files", e.Local, e.Dirty)
+		files := fmt.Sprintf("%d files", e.Dirty)
+		if e.Dirty == 1 {
+			files = "1 file"
+		}
+		return fmt.Sprintf("the work tree differs from %.12s, which the cluster has, in %s", e.Local, files)
 	}
 	return fmt.Sprintf("the cluster is at revision %.12s, the repository at %.12s", e.Cluster, e.Local)
 }
