@@ -46,7 +46,8 @@ func Flux() []Component {
 	return []Component{Etcd, APIServer, SourceController, KustomizeController}
 }
 
-// API is an API server with Flux's CRDs and nothing that acts on them.
+// API is an API server with helm-controller's CRD and nothing that acts on it: Flux's other CRDs
+// come with the controllers, see Flux.
 func API() []Component { return []Component{Etcd, APIServer} }
 
 func (o Options) complete() (Options, error) {

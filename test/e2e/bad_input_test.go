@@ -18,7 +18,7 @@ import (
 // TestE2EBadClusters: what the cluster lacks or refuses is one clear line, exit 2, and not a single
 // write. The cases go from a cluster that Flux has not been pointed at to one without Flux.
 func TestE2EBadClusters(t *testing.T) {
-	c := cluster.New(t, cluster.Options{Components: cluster.API()})
+	c := cluster.New(t, cluster.Options{Components: cluster.Flux()})
 	r, err := cold.PushHomeNetwork(t.Context(), c, homenetwork.Wedged)
 	if err != nil {
 		t.Fatal(err)
