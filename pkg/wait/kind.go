@@ -7,6 +7,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,9 @@ type watchedKind struct {
 	convert  func(*unstructured.Unstructured) (any, error)
 	put      func(*flux.Snapshot, flux.Key, any)
 }
+
+// absent reports whether an error says that an optional kind is not served.
+func (k watchedKind) absent(err error) bool { return k.optional && apierrors.IsNotFound(err) }
 
 func kustomizations() watchedKind {
 	return watchedKind{

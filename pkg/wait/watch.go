@@ -123,7 +123,7 @@ func (k *kindStore) failed(ctx context.Context, err error, onDrop func(string, e
 	}
 	synced := k.isSynced(k.kind.kind)
 	switch {
-	case apierrors.IsNotFound(err) && k.kind.optional:
+	case k.kind.absent(err):
 		// Not served. The reflector asks again from time to time: the CRD may still come.
 		k.replace(k.kind.kind, nil)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):

@@ -220,3 +220,27 @@ func TestWatchReturnsTheCauseOfItsContext(t *testing.T) {
 		t.Errorf("got %v, want %v", err, cause)
 	}
 }
+
+func TestLookMakesOneListAKind(t *testing.T) {
+	server, client := newAPIServer(t)
+	server.list("kustomizations", "10", kustomizationObject("apps", "9", "False"))
+	server.list("gitrepositories", "10", gitRepositoryObject("flux-system", "7", "main@sha1:aaa"))
+	server.refuse("ocirepositories", 404)
+	s, err := Look(t.Context(), client, WatchOptions{Sources: []string{"GitRepository", "OCIRepository"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(s); !slices.Equal(got, []string{"apps=False"}) || len(s.Sources) != 1 {
+		t.Errorf("got %v and %d sources", got, len(s.Sources))
+	}
+	got := server.seen()
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"LIST gitrepositories rv=", "LIST kustomizations rv=", "LIST ocirepositories rv="}, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	server.refuse("kustomizations", 403)
+	var watchError *WatchError
+	if _, err := Look(t.Context(), client, WatchOptions{}); !errors.As(err, &watchError) || watchError.Kind != "Kustomization" {
+		t.Errorf("got %v, want a WatchError", err)
+	}
+}
