@@ -2,7 +2,6 @@ package flux
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -73,25 +72,25 @@ func (r *Rules) Dependency(ctx context.Context, self *kustomizev1.Kustomization,
 	state := DependencyState{Key: dependencyKey(self.Namespace, ref)}
 	dep := s.Kustomizations[state.Key]
 	if dep == nil {
-		return state.blocked(Missing, "dependency '%s' not found", state.Key)
+		return state.blocked(Missing, "dependency '"+state.Key.String()+"' not found")
 	}
 	if ref.ReadyExpr != "" {
 		if reason, message := r.evaluate(ctx, ref.ReadyExpr, self, dep, state.Key); reason != "" {
-			return state.blocked(reason, "%s", message)
+			return state.blocked(reason, message)
 		}
 		if !r.AdditiveCELDependencyCheck {
 			return state
 		}
 	}
 	if len(dep.Status.Conditions) == 0 || dep.Generation != dep.Status.ObservedGeneration {
-		return state.blocked(NotObserved, "dependency '%s' is not ready", state.Key)
+		return state.blocked(NotObserved, "dependency '"+state.Key.String()+"' is not ready")
 	}
 	if !apimeta.IsStatusConditionTrue(dep.Status.Conditions, meta.ReadyCondition) {
-		return state.blocked(NotReady, "dependency '%s' is not ready", state.Key)
+		return state.blocked(NotReady, "dependency '"+state.Key.String()+"' is not ready")
 	}
 	source := SourceOf(self)
 	if source == SourceOf(dep) && !hasRevision(s.Sources[source], dep.Status.LastAppliedRevision) {
-		return state.blocked(OldRevision, "dependency '%s' revision is not up to date", state.Key)
+		return state.blocked(OldRevision, "dependency '"+state.Key.String()+"' revision is not up to date")
 	}
 	return state
 }
@@ -114,21 +113,21 @@ func (r *Rules) HelmDependency(ctx context.Context, self *helmv2.HelmRelease, re
 	state := DependencyState{Key: dependencyKey(self.Namespace, ref)}
 	dep := s.HelmReleases[state.Key]
 	if dep == nil {
-		return state.blocked(Missing, "unable to get '%s' dependency: not found", state.Key)
+		return state.blocked(Missing, "unable to get '"+state.Key.String()+"' dependency: not found")
 	}
 	if ref.ReadyExpr != "" {
 		if reason, message := r.evaluate(ctx, ref.ReadyExpr, self, dep, state.Key); reason != "" {
-			return state.blocked(reason, "%s", message)
+			return state.blocked(reason, message)
 		}
 		if !r.AdditiveCELDependencyCheck {
 			return state
 		}
 	}
 	if dep.Generation != dep.Status.ObservedGeneration {
-		return state.blocked(NotObserved, "dependency '%s' is not ready", state.Key)
+		return state.blocked(NotObserved, "dependency '"+state.Key.String()+"' is not ready")
 	}
 	if !apimeta.IsStatusConditionTrue(dep.Status.Conditions, meta.ReadyCondition) {
-		return state.blocked(NotReady, "dependency '%s' is not ready", state.Key)
+		return state.blocked(NotReady, "dependency '"+state.Key.String()+"' is not ready")
 	}
 	return state
 }
@@ -162,7 +161,7 @@ func hasRevision(s *Source, revision string) bool {
 	return s != nil && s.Revision != "" && s.Revision == revision
 }
 
-func (d DependencyState) blocked(reason DependencyReason, format string, args ...any) DependencyState {
-	d.Reason, d.Message = reason, fmt.Sprintf(format, args...)
+func (d DependencyState) blocked(reason DependencyReason, message string) DependencyState {
+	d.Reason, d.Message = reason, message
 	return d
 }

@@ -26,7 +26,9 @@ type harness struct {
 	over    bool
 	err     error
 
-	coming  bool // a snapshot is on its way
+	coming  bool          // a snapshot is on its way
+	asked   bool          // a decision is
+	delay   time.Duration // how long a snapshot takes
 	dropped time.Time
 	waking  time.Time
 
@@ -56,7 +58,7 @@ const (
 )
 
 func newHarness(t testing.TB, c *model.Cluster, opts Options) *harness {
-	h := &harness{Cluster: c, t: t, opts: opts, writes: map[tiers.Key]int{}}
+	h := &harness{Cluster: c, t: t, opts: opts, delay: watchDelay, writes: map[tiers.Key]int{}}
 	if h.opts.Graph == nil {
 		h.opts.Graph = c.Graph()
 	}
@@ -94,7 +96,7 @@ func (h *harness) changed() {
 		return
 	}
 	h.coming = true
-	h.After(max(watchDelay, h.dropped.Sub(h.Now())), h.deliver)
+	h.After(max(h.delay, h.dropped.Sub(h.Now())), h.deliver)
 }
 
 func (h *harness) deliver() {
@@ -182,8 +184,20 @@ func (h *harness) answer(after time.Duration, r result) {
 	h.After(after, func() {
 		if run == h.runs && !h.over {
 			h.machine.finish(r, h.Now())
-			h.step()
+			h.soon()
 		}
+	})
+}
+
+// soon decides once for all that comes in at the same time, as the runner does.
+func (h *harness) soon() {
+	if h.asked {
+		return
+	}
+	h.asked = true
+	h.After(0, func() {
+		h.asked = false
+		h.step()
 	})
 }
 

@@ -293,7 +293,7 @@ func (s *scenario) describe() string {
 }
 
 func TestRandomGraphsWithoutFaults(t *testing.T) {
-	shards(t, 1000, func(t *testing.T, seed uint64) {
+	shards(t, 600, func(t *testing.T, seed uint64) {
 		s := newScenario(seed, true)
 		h := newHarness(t, model.New(s.list), Options{})
 		err := h.run(3 * time.Hour)

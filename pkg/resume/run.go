@@ -54,8 +54,10 @@ func (r *run) loop(parent context.Context) error {
 			return r.stop(parent, cancel, err)
 		case s := <-snapshots:
 			r.observe(s, time.Now())
+			r.drain(snapshots)
 		case res := <-r.results:
 			r.finish(res, time.Now())
+			r.drain(snapshots)
 		case <-renew.C:
 			r.renewLease(ctx)
 			continue
@@ -70,6 +72,20 @@ func (r *run) loop(parent context.Context) error {
 		}
 		if !wake.IsZero() {
 			timer.Reset(max(time.Until(wake), time.Millisecond))
+		}
+	}
+}
+
+// drain takes in what else has come in meanwhile, so that one decision serves it all.
+func (r *run) drain(snapshots <-chan flux.Snapshot) {
+	for {
+		select {
+		case s := <-snapshots:
+			r.observe(s, time.Now())
+		case res := <-r.results:
+			r.finish(res, time.Now())
+		default:
+			return
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (c *deciding) untouched(st *Standing, k *kustomizev1.Kustomization) {
 		st.Phase, st.Cause = Stopped, CauseFailed
 	default:
 		st.Phase = Working
-		if st.Blockers = c.dependencyBlockers(k); len(st.Blockers) > 0 {
+		if st.Blockers = c.dependencyBlockers(c.dependencies(k)); len(st.Blockers) > 0 {
 			st.Phase = Blocked
 		}
 	}
@@ -95,10 +95,11 @@ func (c *deciding) suspended(st *Standing, t *tiers.Tier, k *kustomizev1.Kustomi
 		st.Phase, st.Cause = Held, CauseSuspended
 		return
 	}
-	if c.invalid(st, k) {
+	deps := c.dependencies(k)
+	if c.invalid(st, deps) {
 		return
 	}
-	st.Blockers = append(c.blockers(k), c.parentBlockers(t)...)
+	st.Blockers = append(c.blockers(k, deps), c.parentBlockers(t)...)
 	switch {
 	case len(st.Blockers) > 0:
 		st.Phase = Blocked
@@ -117,15 +118,15 @@ func (c *deciding) live(st *Standing, k *kustomizev1.Kustomization) {
 	if c.inFlight(st.Object) || st.Status.Reconciling || !flux.Answered(requested, k.Status.LastHandledReconcileAt) {
 		return
 	}
-	moved := c.moved(k)
-	if st.Status.State == flux.Final && !moved || c.invalid(st, k) {
+	moved, deps := c.moved(k), c.dependencies(k)
+	if st.Status.State == flux.Final && !moved || c.invalid(st, deps) {
 		st.Phase = Stopped
 		if st.Cause == CauseNone {
 			st.Cause = CauseFailed
 		}
 		return
 	}
-	if st.Blockers = c.blockers(k); len(st.Blockers) > 0 {
+	if st.Blockers = c.blockers(k, deps); len(st.Blockers) > 0 {
 		st.Phase = Blocked
 		return
 	}
@@ -180,8 +181,8 @@ func (c *deciding) moved(k *kustomizev1.Kustomization) bool {
 }
 
 // invalid stops a tier with a readyExpr that does not compile: no pass gets beyond it.
-func (c *deciding) invalid(st *Standing, k *kustomizev1.Kustomization) bool {
-	for _, dep := range c.opts.Rules.Dependencies(c.ctx, k, c.s) {
+func (c *deciding) invalid(st *Standing, deps []flux.DependencyState) bool {
+	for _, dep := range deps {
 		if dep.Reason == flux.ExprInvalid {
 			st.Phase, st.Cause, st.Status.Message = Stopped, CauseExpression, dep.Message
 			return true
@@ -191,16 +192,20 @@ func (c *deciding) invalid(st *Standing, k *kustomizev1.Kustomization) bool {
 }
 
 // blockers are what keeps Flux, or the order of this run, from a pass of the tier.
-func (c *deciding) blockers(k *kustomizev1.Kustomization) []Blocker {
-	return append(c.sourceBlockers(flux.SourceOf(k)), c.dependencyBlockers(k)...)
+func (c *deciding) blockers(k *kustomizev1.Kustomization, deps []flux.DependencyState) []Blocker {
+	return append(c.sourceBlockers(flux.SourceOf(k)), c.dependencyBlockers(deps)...)
+}
+
+func (c *deciding) dependencies(k *kustomizev1.Kustomization) []flux.DependencyState {
+	return c.opts.Rules.Dependencies(c.ctx, k, c.s)
 }
 
 // dependencyBlockers are the dependencies that Flux would not go past. A suspended one that this
 // run resumes blocks as well, though Flux does not look at that: it is about to get a new
 // generation.
-func (c *deciding) dependencyBlockers(k *kustomizev1.Kustomization) []Blocker {
+func (c *deciding) dependencyBlockers(deps []flux.DependencyState) []Blocker {
 	var blockers []Blocker
-	for _, dep := range c.opts.Rules.Dependencies(c.ctx, k, c.s) {
+	for _, dep := range deps {
 		b := Blocker{Object: tierObject(dep.Key), Link: LinkDependency, Message: dep.Message}
 		live := c.s.Kustomizations[dep.Key]
 		switch {
