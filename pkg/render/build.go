@@ -140,19 +140,21 @@ func (b *builder) run(o overlay) []Object {
 		return b.objects(m)
 	}
 	broken := b.broken()
-	if len(broken) == 0 {
-		b.fault(&BuildError{Dir: b.res.Dir, Err: err})
-		return b.raw()
-	}
 	for _, f := range broken {
 		b.fault(f.err)
 		kus = b.leaveOut(kus, f)
 	}
-	if m, err = b.kustomize(kus, file); err != nil {
-		b.fault(&BuildError{Dir: b.res.Dir, Err: err})
-		return b.raw()
+	if len(broken) > 0 {
+		m, err = b.kustomize(kus, file)
 	}
-	return b.objects(m)
+	if err == nil {
+		return b.objects(m)
+	}
+	if len(b.res.Faults) == 0 {
+		// Otherwise what kustomize misses is most likely what was left out.
+		b.fault(&BuildError{Dir: b.res.Dir, Err: err})
+	}
+	return b.raw()
 }
 
 // skip reports whether nothing in the build's files is wanted, and nothing in them is wrong as far

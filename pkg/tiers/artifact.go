@@ -53,11 +53,7 @@ func (l *loader) addGenerator(s *state, o render.Object) {
 	src := &source{obj: o, tier: s.tier.Key}
 	aliases := map[string]string{}
 	for _, a := range ag.Sources {
-		ns := a.Namespace
-		if ns == "" {
-			ns = o.GetNamespace()
-		}
-		aliases[a.Alias] = sourceID(a.Kind, ns, a.Name)
+		aliases[a.Alias] = sourceID(a.Kind, or(a.Namespace, o.GetNamespace()), a.Name)
 		l.wanted.add(a.Kind, a.Name)
 	}
 	for _, a := range ag.Artifacts {
@@ -70,6 +66,28 @@ func (l *loader) addGenerator(s *state, o render.Object) {
 			l.sources[id] = src
 		}
 	}
+}
+
+// generatorSources lists the sources that an ArtifactGenerator reads.
+func generatorSources(o render.Object) []string {
+	list, _ := nested(o.Object, "spec")["sources"].([]any)
+	var out []string
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		kind, _ := m["kind"].(string)
+		name, _ := m["name"].(string)
+		ns, _ := m["namespace"].(string)
+		out = append(out, sourceID(kind, or(ns, o.GetNamespace()), name))
+	}
+	return out
+}
+
+// or returns the first text unless it is empty.
+func or(text, standard string) string {
+	if text == "" {
+		return standard
+	}
+	return text
 }
 
 // compose builds the content of an ExternalArtifact; nil as long as one of its sources is not known.

@@ -72,6 +72,12 @@ func (l *loader) isThisRepo(u string) bool {
 			return true
 		}
 	}
+	return l.isRemote(u)
+}
+
+// isRemote reports whether a URL is that of a remote of the repository being read.
+func (l *loader) isRemote(u string) bool {
+	u = normalURL(u)
 	return slices.ContainsFunc(l.tree.Remotes(), func(r string) bool { return normalURL(r) == u })
 }
 

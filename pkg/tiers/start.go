@@ -129,23 +129,52 @@ func unreadableEntry(res *render.Result) error {
 // findRoot sets the tier of the entry path: the Kustomization in it that points to it, or the one
 // that its sync object stands for. It completes the entry with the artifact's root.
 func (l *loader) findRoot(objects []render.Object, entry *Entry) error {
-	best := -1
+	best := 0
 	for _, o := range objects {
 		if o.GroupVersionKind().Group != kustomizeGroup || o.GetKind() != "Kustomization" {
 			continue
 		}
 		p, _, _ := unstructured.NestedString(o.Object, "spec", "path")
 		root, ok := rootFor(entry.Path, p)
-		if !ok || !mayBeRoot(o, root) || len(p) <= best || (entry.Root != "" && entry.Root != root) || (l.opts.Root != "" && path.Clean(l.opts.Root) != root) {
+		if !ok || !mayBeRoot(o, root) || (entry.Root != "" && entry.Root != root) ||
+			(l.opts.Root != "" && path.Clean(l.opts.Root) != root) {
 			continue
 		}
-		if s, err := newState(o); err == nil {
-			best, l.root, entry.Root = len(p), s, root
+		s, err := newState(o)
+		if score := l.likeSync(s, objects); err == nil && score > best {
+			best, l.root, entry.Root = score, s, root
 		}
 	}
 	if l.root != nil {
 		return nil
 	}
+	return l.makeRoot(objects, entry)
+}
+
+// likeSync grades how much a Kustomization that fits the entry path looks like the one that applies
+// it: another one may read the same path of another repository.
+func (l *loader) likeSync(s *state, objects []render.Object) int {
+	score := 1
+	if path.Base(s.tier.File) == "gotk-sync.yaml" {
+		score += 8
+	}
+	if s.tier.Name == s.tier.Kustomization.Spec.SourceRef.Name {
+		score += 2
+	}
+	if s.tier.Name == "flux-system" {
+		score += 2
+	}
+	for _, o := range objects {
+		if u, _, _ := unstructured.NestedString(o.Object, "spec", "url"); u != "" && l.isRemote(u) &&
+			sourceID(o.GetKind(), o.GetNamespace(), o.GetName()) == s.tier.Source {
+			score += 16
+		}
+	}
+	return score
+}
+
+// makeRoot makes up the root where git has none.
+func (l *loader) makeRoot(objects []render.Object, entry *Entry) error {
 	if entry.File == "" {
 		found, err := FindEntries(l.tree)
 		if err != nil {
@@ -157,13 +186,21 @@ func (l *loader) findRoot(objects []render.Object, entry *Entry) error {
 			}
 		}
 	}
+	guess := ""
+	if entry.Source == "" {
+		guess = guessSource(objects, sourceID("GitRepository", "flux-system", "flux-system"))
+		entry.Root = l.guessRoot(objects, entry.Path, guess)
+	}
+	if l.opts.Root != "" {
+		entry.Root = path.Clean(l.opts.Root)
+	}
 	s, err := newState(render.Object{Unstructured: syncKustomization(*entry), File: entry.File, Line: entry.Line})
 	if err != nil {
 		return err
 	}
 	s.tier.Synthetic = true
-	if entry.Source == "" {
-		s.tier.Source = guessSource(objects, s.tier.Source)
+	if guess != "" {
+		s.tier.Source = guess
 	}
 	l.root = s
 	return nil
@@ -200,8 +237,13 @@ func guessSource(objects []render.Object, standard string) string {
 			defined[sourceID(gvk.Kind, o.GetNamespace(), o.GetName())] = true
 		}
 		if gvk.Group == kustomizeGroup && gvk.Kind == "Kustomization" {
-			if s, err := newState(o); err == nil && s.tier.Source != "" {
+			if s, err := newState(o); err == nil && s.tier.Source != "" && s.tier.Kustomization.Spec.SourceRef.Kind != "ExternalArtifact" {
 				uses[s.tier.Source]++
+			}
+		}
+		if gvk.Kind == "ArtifactGenerator" {
+			for _, id := range generatorSources(o) {
+				uses[id]++
 			}
 		}
 	}
@@ -212,6 +254,33 @@ func guessSource(objects []render.Object, standard string) string {
 		}
 	}
 	return best
+}
+
+// guessRoot finds the folder that the paths of the Kustomizations in the entry path are relative to:
+// the topmost of those above the entry path in which most of them exist.
+func (l *loader) guessRoot(objects []render.Object, entry, source string) string {
+	var paths []string
+	for _, o := range objects {
+		if o.GroupVersionKind().Group != kustomizeGroup {
+			continue
+		}
+		if s, err := newState(o); err == nil && s.tier.Source == source && s.tier.Kustomization.Spec.Path != "" {
+			paths = append(paths, s.tier.Kustomization.Spec.Path)
+		}
+	}
+	best, root := 0, "."
+	for _, dir := range ancestors(path.Dir(entry)) {
+		n := 0
+		for _, p := range paths {
+			if e, err := l.tree.Stat(path.Join(dir, path.Clean("/"+p))); err == nil && e.IsDir() {
+				n++
+			}
+		}
+		if n > best {
+			best, root = n, dir
+		}
+	}
+	return root
 }
 
 // ownIgnore returns spec.ignore of the source that the root reads, when the entry path defines it.
@@ -243,7 +312,11 @@ func syncKustomization(e Entry) *unstructured.Unstructured {
 	if kind == "" {
 		kind = "GitRepository"
 	}
-	rel := "./" + strings.TrimPrefix(strings.TrimPrefix(e.Path, e.Root), "/")
+	rel := e.Path
+	if e.Root != "" && e.Root != "." {
+		rel = strings.TrimPrefix(strings.TrimPrefix(rel, e.Root), "/")
+	}
+	rel = "./" + rel
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": kustomizeGroup + "/v1",
 		"kind":       "Kustomization",
