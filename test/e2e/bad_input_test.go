@@ -3,10 +3,12 @@ package e2e
 import (
 	"strings"
 	"testing"
+	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -65,6 +67,7 @@ func TestE2EBadClusters(t *testing.T) {
 
 	t.Run("without Flux", func(t *testing.T) {
 		crds := c.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+		discovery := clientsOf(t, c.RESTConfig()).Discovery
 		list, err := crds.List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -75,6 +78,11 @@ func TestE2EBadClusters(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+		}
+		for gone := false; !gone; time.Sleep(100 * time.Millisecond) {
+			_, source := discovery.ServerResourcesForGroupVersion(sourcev1.GroupVersion.String())
+			_, kustomize := discovery.ServerResourcesForGroupVersion(kustomizev1.GroupVersion.String())
+			gone = apierrors.IsNotFound(source) && apierrors.IsNotFound(kustomize)
 		}
 		refused(t, c.Kubeconfig(), "Flux is not installed on this cluster")
 	})
