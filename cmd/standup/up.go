@@ -128,7 +128,7 @@ func (a *app) plan(c *cli.Context, s *session, options resume.Options) error {
 	if err != nil {
 		return err
 	}
-	plan, err := resume.Plan(options, snapshot)
+	plan, err := resume.Plan(c.Context, options, snapshot, time.Now())
 	if err != nil {
 		return err
 	}

@@ -17,64 +17,50 @@ type PlanDocument struct {
 
 // PlannedDocument is what a run means to do with one tier.
 type PlannedDocument struct {
-	Tier         string   `json:"tier"`
-	Wave         int      `json:"wave"`
-	Intent       string   `json:"intent"`
-	Why          string   `json:"why,omitempty"`
-	Prune        []string `json:"prune"`
-	PruneUnknown bool     `json:"pruneUnknown,omitempty"`
+	Tier   string   `json:"tier"`
+	Wave   int      `json:"wave"`
+	Verb   string   `json:"verb,omitempty"`
+	Phase  string   `json:"phase"`
+	Cause  string   `json:"cause,omitempty"`
+	Prunes []string `json:"prunes"`
 }
 
 // NewPlanDocument converts a plan, keeping its order.
-func NewPlanDocument(plan []resume.Planned) PlanDocument {
-	d := PlanDocument{Tiers: make([]PlannedDocument, 0, len(plan))}
-	for _, p := range plan {
+func NewPlanDocument(steps []resume.Step) PlanDocument {
+	d := PlanDocument{Tiers: make([]PlannedDocument, 0, len(steps))}
+	for _, s := range steps {
 		d.Tiers = append(d.Tiers, PlannedDocument{
-			Tier: p.Tier.String(), Wave: p.Wave, Intent: string(p.Intent), Why: string(p.Why),
-			Prune: append([]string{}, p.Prune...), PruneUnknown: p.PruneUnknown,
+			Tier: s.Tier.String(), Wave: s.Wave, Verb: string(s.Verb), Phase: string(s.Standing.Phase),
+			Cause: string(s.Standing.Cause), Prunes: append([]string{}, s.Prunes...),
 		})
 	}
 	return d
 }
 
 // Plan prints what a run would do, and what each tier's next pass would delete.
-func Plan(w io.Writer, plan []resume.Planned, namespace string) error {
+func Plan(w io.Writer, steps []resume.Step, namespace string) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "WAVE\tTIER\tWOULD\tDELETES")
-	writes := 0
-	for _, p := range plan {
-		if p.Intent != resume.IntentNone && p.Intent != resume.IntentLeave {
-			writes++
+	fmt.Fprintln(tw, "WAVE\tTIER\tNOW\tWOULD\tDELETES")
+	touched := 0
+	for _, s := range steps {
+		if s.Verb != "" {
+			touched++
 		}
-		deletes := strings.Join(p.Prune, ", ")
-		if p.PruneUnknown {
-			deletes = "unknown"
+		now := string(s.Standing.Phase)
+		if s.Standing.Cause != resume.CauseNone {
+			now += ": " + string(s.Standing.Cause)
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\n", p.Wave, Name(p.Tier, namespace), would(p), dash(deletes))
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%s\n", s.Wave, Name(s.Tier, namespace), now, dash(string(s.Verb)), dash(strings.Join(s.Prunes, ", ")))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	if writes == 0 {
-		_, err := fmt.Fprintln(w, "\nnothing to do: every tier is ready or left alone")
-		return err
+	text := "nothing to do: every tier is ready, left alone, or comes by itself"
+	if touched > 0 {
+		text = count(touched, "tier") + " would be touched; nothing was written"
 	}
-	_, err := fmt.Fprintf(w, "\n%s would be touched; nothing was written\n", count(writes, "tier"))
+	_, err := fmt.Fprintln(w, "\n"+text)
 	return err
-}
-
-func would(p resume.Planned) string {
-	switch p.Intent {
-	case resume.IntentNone:
-		return "ready"
-	case resume.IntentNudge:
-		return "nudge if it waits"
-	case resume.IntentCreate:
-		return "come with its parent"
-	case resume.IntentLeave:
-		return "leave: " + string(p.Why)
-	}
-	return string(p.Intent)
 }
 
 // Preflight prints checks, one a line; without all, only those that are not well.

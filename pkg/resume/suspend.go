@@ -57,6 +57,25 @@ func SuspendTiers(ctx context.Context, cluster Cluster, opts Options, emit func(
 	return nil
 }
 
+// PlanSuspend says what [SuspendTiers] would do on a snapshot, in the order in which it would be done.
+// Its errors are those of [Selection.Of].
+func PlanSuspend(opts Options, s flux.Snapshot) ([]Step, error) {
+	selected, err := opts.Selection.Of(opts.Graph)
+	if err != nil {
+		return nil, err
+	}
+	waves := make(map[tiers.Key]int, len(opts.Graph.Tiers))
+	for _, t := range opts.Graph.Tiers {
+		waves[t.Key] = t.Wave
+	}
+	var steps []Step
+	for _, o := range slices.Concat(suspendWaves(opts.Graph, selected, s)...) {
+		key, _ := o.Tier()
+		steps = append(steps, Step{Tier: key, Wave: waves[key], Verb: Suspend, Standing: Standing{Object: o, Selected: true}})
+	}
+	return steps, nil
+}
+
 // suspendWaves lists what is to be suspended, the last wave of the graph first.
 func suspendWaves(g *tiers.Graph, selected map[tiers.Key]bool, s flux.Snapshot) [][]Object {
 	var todo []*tiers.Tier
