@@ -95,11 +95,11 @@ func (n names) clash(id Identity) bool {
 // objectsOf decodes the wanted objects of one file.
 func (b *builder) objectsOf(file string, m *manifestFile, seen names) ([]Object, bool) {
 	wanted := func(id Identity) bool { return b.opts.Want == nil || b.opts.Want(id) }
-	nodes := make([]*kyaml.Node, 0, len(m.docs))
+	nodes := make([]*kyaml.RNode, 0, len(m.docs))
 	ids := make([]Identity, 0, len(m.docs))
 	if m.simple || !slices.ContainsFunc(m.docs, func(d document) bool { return wanted(d.Identity) }) {
 		for _, d := range m.docs {
-			nodes, ids = append(nodes, d.node), append(ids, d.Identity)
+			nodes, ids = append(nodes, kyaml.NewRNode(d.node)), append(ids, d.Identity)
 		}
 	} else {
 		full, err := b.src.resources(file)
@@ -107,7 +107,7 @@ func (b *builder) objectsOf(file string, m *manifestFile, seen names) ([]Object,
 			return nil, false
 		}
 		for _, n := range full {
-			nodes, ids = append(nodes, n.YNode()), append(ids, identity(n))
+			nodes, ids = append(nodes, n), append(ids, identity(n))
 		}
 	}
 	var out []Object
@@ -169,26 +169,48 @@ func (b *builder) real(name string) string {
 	return name
 }
 
-// object decodes a node as the round trip over JSON would: integers are int64, whole floats too.
-func object(n *kyaml.Node) (*unstructured.Unstructured, bool) {
+// object decodes a node as the round trip over text and JSON would: integers are int64, whole floats
+// too. The text matters for folded scalars only, which kustomize's writer does not always keep.
+func object(n *kyaml.RNode) (*unstructured.Unstructured, bool) {
+	if folded(n.YNode()) {
+		data, err := n.MarshalJSON()
+		u := &unstructured.Unstructured{}
+		if err != nil || u.UnmarshalJSON(data) != nil {
+			return nil, false
+		}
+		return u, plainMetadata(u.Object)
+	}
 	var m map[string]any
-	if err := n.Decode(&m); err != nil {
+	if err := n.YNode().Decode(&m); err != nil {
 		return nil, false
 	}
 	v, ok := jsonValue(m)
-	if !ok || !stringsOnly(m, "labels") || !stringsOnly(m, "annotations") {
+	if !ok || !plainMetadata(m) {
 		return nil, false
 	}
 	return &unstructured.Unstructured{Object: v.(map[string]any)}, true
 }
 
-// stringsOnly reports whether a map of the metadata has only strings for values.
+func folded(n *kyaml.Node) bool {
+	return n.Style&kyaml.FoldedStyle != 0 || slices.ContainsFunc(n.Content, folded)
+}
+
+// plainMetadata reports whether kustomize leaves the labels and annotations as they are.
+func plainMetadata(object map[string]any) bool {
+	return stringsOnly(object, "labels") && stringsOnly(object, "annotations")
+}
+
+// stringsOnly reports whether a map of the metadata, if it is there, has only strings for values.
 func stringsOnly(object map[string]any, field string) bool {
 	meta, _ := object["metadata"].(map[string]any)
-	if meta[field] == nil {
+	value, given := meta[field]
+	if !given {
 		return true
 	}
-	values, ok := meta[field].(map[string]any)
+	values, ok := value.(map[string]any)
+	if len(values) == 0 {
+		return false
+	}
 	for _, v := range values {
 		if _, isString := v.(string); !isString {
 			return false
