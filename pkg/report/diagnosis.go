@@ -141,6 +141,8 @@ func (b *block) flux(message, summary string) {
 
 func retryText(d wait.Diagnosis, now time.Time) string {
 	switch {
+	case d.Retrying:
+		return "Flux is trying again now"
 	case d.NextRetry.After(now):
 		return fmt.Sprintf("Flux tries again in %s, then every %s", Duration(d.NextRetry.Sub(now)), Duration(d.RetryEvery))
 	case d.RetryEvery > 0:

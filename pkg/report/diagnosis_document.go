@@ -21,6 +21,7 @@ type DiagnosisDocument struct {
 	Waiting      []WaitingDocument     `json:"waiting,omitempty"`
 	NextRetry    *time.Time            `json:"nextRetry,omitempty"`
 	RetryEvery   string                `json:"retryEvery,omitempty"`
+	Retrying     bool                  `json:"retrying,omitempty"`
 	Command      string                `json:"command,omitempty"`
 	Unread       []string              `json:"unread,omitempty"`
 }
@@ -54,7 +55,7 @@ func NewDiagnosisDocument(d wait.Diagnosis) DiagnosisDocument {
 	doc := DiagnosisDocument{
 		Cause: string(d.Cause), Tier: d.Tier.String(), Object: d.Object, Summary: d.Summary, Hint: d.Hint,
 		FluxMessage: d.FluxMessage, Since: moment(d.Since), Blocks: keyStrings(d.Blocks), Path: keyStrings(d.Path),
-		NextRetry: moment(d.NextRetry), Command: d.Command, Unread: d.Unread,
+		NextRetry: moment(d.NextRetry), Retrying: d.Retrying, Command: d.Command, Unread: d.Unread,
 	}
 	if d.RetryEvery > 0 {
 		doc.RetryEvery = d.RetryEvery.String()

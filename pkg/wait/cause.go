@@ -106,6 +106,8 @@ type Diagnosis struct {
 	// interval; zero when Flux does not try again before something changes.
 	NextRetry  time.Time
 	RetryEvery time.Duration
+	// Retrying says that the next pass runs already.
+	Retrying bool
 	// Command is what to run next; empty when there is nothing to run.
 	Command string
 	// Unread says what could not be looked at, and why; sorted.

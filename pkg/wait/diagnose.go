@@ -56,6 +56,7 @@ type walk struct {
 	index    map[tiers.Key]int
 	statuses map[tiers.Key]TierStatus
 	children map[tiers.Key][]tiers.Key
+	retrying map[tiers.Key]bool
 
 	waits  map[tiers.Key][]wait
 	causes map[tiers.Key][]string // tier → keys of its own causes
@@ -68,7 +69,7 @@ func newWalk(graph *tiers.Graph, snapshot flux.Snapshot, evidence Evidence, now 
 		snapshot: snapshot, evidence: evidence, now: now, entry: graph.Entry,
 		tiers: slices.Clone(graph.Tiers), inGraph: len(graph.Tiers),
 		index: map[tiers.Key]int{}, statuses: map[tiers.Key]TierStatus{}, children: map[tiers.Key][]tiers.Key{},
-		waits: map[tiers.Key][]wait{}, causes: map[tiers.Key][]string{},
+		retrying: map[tiers.Key]bool{}, waits: map[tiers.Key][]wait{}, causes: map[tiers.Key][]string{},
 		found: map[string]*Diagnosis{}, shown: map[string][]tiers.Key{},
 	}
 	for i, t := range w.tiers {
@@ -106,6 +107,7 @@ func (w *walk) look(t *tiers.Tier) {
 		}
 		status := flux.Classify(k)
 		switch {
+		case status.Reconciling && w.lookAtRetry(t, k, s):
 		case healthChecking(k, status):
 			w.lookAtHealth(t.Key, k, runningHealthCheck(k, s))
 		case status.Reconciling:
@@ -172,7 +174,7 @@ func (w *walk) wait(from, to tiers.Key, reason via) {
 
 // add notes a cause that shows in a tier itself.
 func (w *walk) add(key tiers.Key, d Diagnosis) {
-	d.Tier = key
+	d.Tier, d.Retrying = key, w.retrying[key]
 	d = w.refine(d)
 	if s := w.statuses[key]; d.Since.IsZero() {
 		d.Since = s.Since

@@ -273,6 +273,21 @@ func TestDiagnose(t *testing.T) {
 			},
 			want: []finding{{InProgress, "a", "", "Building manifests for revision x with a timeout of 5m0s", keys("b"), ""}},
 		},
+		"a pass that tries again what failed before": {
+			build: func(c *cluster) {
+				c.tier("a", "", running("Building manifests for revision x with a timeout of 5m0s", 5*time.Second))
+				c.tier("b", "a", waitingFor("a"))
+			},
+			evidence: Evidence{LastFailures: map[tiers.Key]LastFailure{key("a"): {Reason: meta.BuildFailedReason, Message: "kustomize build failed: x", Revision: current, At: now.Add(-time.Minute)}}},
+			want:     []finding{{BuildFailed, "a", "", "kustomize cannot build a: x", keys("b"), "kubectl kustomize a"}},
+		},
+		"a pass at a new revision is not what failed before": {
+			build: func(c *cluster) {
+				c.tier("a", "", running("Building manifests for revision x with a timeout of 5m0s", 5*time.Second))
+			},
+			evidence: Evidence{LastFailures: map[tiers.Key]LastFailure{key("a"): {Reason: meta.BuildFailedReason, Message: "kustomize build failed: x", Revision: old}}},
+			want:     []finding{{InProgress, "a", "", "Building manifests for revision x with a timeout of 5m0s", nil, ""}},
+		},
 		"a readyExpr that is false": {
 			build: func(c *cluster) {
 				c.tier("a", "", readyAt(current))

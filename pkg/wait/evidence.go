@@ -32,8 +32,19 @@ type Evidence struct {
 	Namespaces map[string]string
 	// Controllers holds Flux's controllers, by name, such as "kustomize-controller".
 	Controllers map[string]ControllerFact
+	// LastFailures holds what the last failed pass of a tier ended with, for tiers whose next pass
+	// runs: their conditions no longer say.
+	LastFailures map[tiers.Key]LastFailure
 	// Unread says what could not be read, as sentences, sorted.
 	Unread []string
+}
+
+// LastFailure is the end of a failed pass.
+type LastFailure struct {
+	Reason, Message string
+	// Revision is the revision that the pass tried; the failure says nothing of any other.
+	Revision string
+	At       time.Time
 }
 
 // KindFact is what discovery says about one kind.

@@ -52,6 +52,7 @@ func Gather(ctx context.Context, clients Clients, snapshot flux.Snapshot, causes
 			FluxNamespace: clients.FluxNamespace,
 			Kinds:         map[schema.GroupVersionKind]KindFact{}, Objects: map[string]ObjectFact{},
 			Services: map[tiers.Key]ServiceFact{}, Namespaces: map[string]string{}, Controllers: map[string]ControllerFact{},
+			LastFailures: map[tiers.Key]LastFailure{},
 		},
 	}
 	if len(causes) > 0 {
@@ -92,6 +93,8 @@ func (g *gatherer) gather(ctx context.Context, d Diagnosis) {
 		g.service(ctx, strings.TrimPrefix(d.Object, "Service/"))
 	case NamespaceMissing:
 		g.namespace(ctx, strings.TrimPrefix(d.Object, "Namespace/"))
+	case InProgress:
+		g.lastFailure(ctx, d.Tier)
 	}
 	k := g.snapshot.Kustomizations[d.Tier]
 	if k == nil {

@@ -243,3 +243,28 @@ status: {availableReplicas: ` + available + `}
 		})
 	}
 }
+
+func TestGatherLastFailure(t *testing.T) {
+	event := func(name, at, message string) string {
+		return `
+apiVersion: v1
+kind: Event
+metadata: {name: ` + name + `, namespace: flux-system, annotations: {kustomize.toolkit.fluxcd.io/revision: "` + current + `"}}
+type: Warning
+reason: ReconciliationFailed
+message: '` + message + `'
+lastTimestamp: "` + at + `"
+involvedObject: {kind: Kustomization, name: a, namespace: flux-system}
+`
+	}
+	_, clients := fakeClients(t, event("e1", "2026-11-30T11:58:00Z", "older"), event("e2", "2026-11-30T11:59:00Z", "newer"))
+	c := newCluster()
+	c.tier("a", "", running("Building manifests for revision x with a timeout of 5m0s", 5*time.Second))
+	evidence, err := Gather(t.Context(), clients, c.snapshot, c.diagnose(Evidence{}), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, map[tiers.Key]LastFailure{
+		key("a"): {Reason: "ReconciliationFailed", Message: "newer", Revision: current, At: now.Add(-time.Minute)},
+	}, evidence.LastFailures)
+}

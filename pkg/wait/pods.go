@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/standup-sh/standup/pkg/tiers"
 )
 
 // pods reads the pods behind a workload and keeps those that do not run, sorted by name.
@@ -89,23 +93,47 @@ func unscheduled(pod unstructured.Unstructured) []string {
 	return nil
 }
 
-// warnings returns the last warnings about the named objects, Kind/name, the latest first. A
-// namespace's warnings are read once.
-func (g *gatherer) warnings(ctx context.Context, namespace string, names []string) []string {
-	events, read := g.events[namespace]
-	if !read {
-		list, err := g.clients.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).
-			Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning", Limit: 500})
-		if err != nil {
-			g.cannot("the events of namespace "+namespace, err)
-		} else {
-			events = list.Items
-			slices.SortStableFunc(events, func(a, b unstructured.Unstructured) int { return cmp.Compare(eventTime(b), eventTime(a)) })
-		}
-		g.events[namespace] = events
+// warningsIn reads a namespace's warnings, once, the latest first.
+func (g *gatherer) warningsIn(ctx context.Context, namespace string) []unstructured.Unstructured {
+	if events, read := g.events[namespace]; read {
+		return events
 	}
+	var events []unstructured.Unstructured
+	list, err := g.clients.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).
+		Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning", Limit: 500})
+	if err != nil {
+		g.cannot("the events of namespace "+namespace, err)
+	} else {
+		events = list.Items
+		slices.SortStableFunc(events, func(a, b unstructured.Unstructured) int { return cmp.Compare(eventTime(b), eventTime(a)) })
+	}
+	g.events[namespace] = events
+	return events
+}
+
+// lastFailure reads what a tier's last failed pass ended with: kustomize-controller makes a Warning
+// of it, whose reason is the condition's and which is annotated with the revision (event in its
+// internal/controller/kustomization_controller.go).
+func (g *gatherer) lastFailure(ctx context.Context, key tiers.Key) {
+	for _, event := range g.warningsIn(ctx, key.Namespace) {
+		kind, _, _ := unstructured.NestedString(event.Object, "involvedObject", "kind")
+		name, _, _ := unstructured.NestedString(event.Object, "involvedObject", "name")
+		if kind != kustomizev1.KustomizationKind || name != key.Name {
+			continue
+		}
+		failure := LastFailure{Revision: event.GetAnnotations()[kustomizev1.GroupVersion.Group+"/revision"]}
+		failure.Reason, _, _ = unstructured.NestedString(event.Object, "reason")
+		failure.Message, _, _ = unstructured.NestedString(event.Object, "message")
+		failure.At, _ = time.Parse(time.RFC3339Nano, eventTime(event))
+		g.evidence.LastFailures[key] = failure
+		return
+	}
+}
+
+// warnings returns the last warnings about the named objects, Kind/name, the latest first.
+func (g *gatherer) warnings(ctx context.Context, namespace string, names []string) []string {
 	var lines []string
-	for _, event := range events {
+	for _, event := range g.warningsIn(ctx, namespace) {
 		kind, _, _ := unstructured.NestedString(event.Object, "involvedObject", "kind")
 		name, _, _ := unstructured.NestedString(event.Object, "involvedObject", "name")
 		if !involves(names, kind, name) {

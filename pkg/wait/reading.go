@@ -133,7 +133,7 @@ func newReader(fluxNamespace string) *reader {
 // Kustomization: what discovery and other objects know is added later.
 func (r *reader) failure(k *kustomizev1.Kustomization, status flux.Status) Diagnosis {
 	d := Diagnosis{FluxMessage: Mask(status.Message), Cause: NotUnderstood, Summary: "Flux reports " + status.Reason}
-	message := d.FluxMessage
+	message := buildFolder.ReplaceAllString(d.FluxMessage, "")
 	if kinds := flux.MissingKinds(status.Message); len(kinds) > 0 && !unsetNamespace(kinds) {
 		d.Cause, d.MissingKinds = KindMissing, kinds
 		d.Object = kinds[0].Object
@@ -173,6 +173,10 @@ func (r *reader) failure(k *kustomizev1.Kustomization, status flux.Status) Diagn
 	}
 	return d
 }
+
+// buildFolder is the temporary folder that a path in a build error begins with: MkdirTempAbs in
+// kustomize-controller's internal/controller/tmpdir.go.
+var buildFolder = regexp.MustCompile(`/[^\s'"]*/kustomization-\d+/`)
 
 // apply fills d if the pattern matches.
 func (r reading) apply(d *Diagnosis, message string, k *kustomizev1.Kustomization, fluxNamespace string) bool {

@@ -142,7 +142,7 @@ func TestReadFailure(t *testing.T) {
 			message: `kustomize build failed: accumulating resources: accumulation err='accumulating resources from 'web.yaml': open /tmp/kustomization-1/apps/web.yaml: no such file or directory': must build at directory: '/tmp/kustomization-1/apps/web.yaml': file is not directory`,
 			want: Diagnosis{
 				Cause:   BuildFailed,
-				Summary: `kustomize cannot build apps: accumulating resources: accumulation err='accumulating resources from 'web.yaml': open /tmp/kustomization-1/apps/web.yaml: no such file or directory': must build at directory: '/tmp/kustomization-1/apps/web.yaml': file is not directory`,
+				Summary: `kustomize cannot build apps: accumulating resources: accumulation err='accumulating resources from 'web.yaml': open apps/web.yaml: no such file or directory': must build at directory: 'apps/web.yaml': file is not directory`,
 				Command: "kubectl kustomize apps",
 			},
 		},

@@ -3,6 +3,7 @@ package wait
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ type Options struct {
 // FailFast ends it, ctx's cause when ctx ends, and a *[WatchError] when the cluster cannot be
 // watched.
 func Run(ctx context.Context, clients Clients, opts Options, emit func(Event)) error {
-	r := &runner{clients: clients, opts: opts, emit: emit, start: time.Now(), last: map[tiers.Key]State{}}
+	r := &runner{clients: clients, opts: opts, emit: emit, start: time.Now(), last: map[tiers.Key]State{}, failures: map[tiers.Key]LastFailure{}}
 	if err := r.selectTiers(); err != nil {
 		return err
 	}
@@ -72,6 +73,7 @@ type runner struct {
 	start    time.Time
 	selected map[tiers.Key]bool // nil: all
 	last     map[tiers.Key]State
+	failures map[tiers.Key]LastFailure
 	snapshot *flux.Snapshot
 	statuses []TierStatus // of the selected tiers
 }
@@ -140,6 +142,9 @@ func (r *runner) observe(s flux.Snapshot) {
 	r.snapshot = &s
 	r.statuses = r.statuses[:0]
 	for _, status := range Status(r.opts.Graph, s, now) {
+		if k := s.Kustomizations[status.Key]; k != nil && status.State == Failed {
+			r.failures[status.Key] = LastFailure{Reason: status.Reason, Message: status.Message, Revision: k.Status.LastAttemptedRevision, At: status.Since}
+		}
 		if r.selected != nil && !r.selected[status.Key] {
 			continue
 		}
@@ -175,6 +180,11 @@ func (r *runner) causes(evidence Evidence) []Diagnosis {
 	if r.snapshot == nil {
 		return nil
 	}
+	// A wait that was there knows better than events.
+	known := map[tiers.Key]LastFailure{}
+	maps.Copy(known, evidence.LastFailures)
+	maps.Copy(known, r.failures)
+	evidence.LastFailures = known
 	all := Diagnose(r.opts.Graph, *r.snapshot, evidence, time.Now())
 	if r.selected == nil {
 		return all

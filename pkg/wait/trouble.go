@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -135,7 +136,6 @@ func (w *walk) lookAtFailed(t *tiers.Tier, k *kustomizev1.Kustomization, s TierS
 	if s.Reason == meta.ArtifactFailedReason && w.lookAtSource(t.Key, k) {
 		return
 	}
-	status := flux.Classify(k)
 	if s.Reason == meta.HealthCheckFailedReason {
 		d := Diagnosis{Cause: HealthCheckFailed, FluxMessage: s.Message, Waiting: unhealthy(s.Message)}
 		d.retry(s)
@@ -145,7 +145,7 @@ func (w *walk) lookAtFailed(t *tiers.Tier, k *kustomizev1.Kustomization, s TierS
 	if w.reader == nil {
 		w.reader = newReader(w.evidence.fluxNamespace())
 	}
-	d := w.reader.failure(k, status)
+	d := w.reader.failure(k, flux.Status{Reason: s.Reason, Message: s.Message})
 	d.retry(s)
 	if d.Command == "" {
 		d.Command = w.defaultCommand(t.Key, d)
@@ -155,6 +155,20 @@ func (w *walk) lookAtFailed(t *tiers.Tier, k *kustomizev1.Kustomization, s TierS
 
 func (d *Diagnosis) retry(s TierStatus) {
 	d.NextRetry, d.RetryEvery, d.Since = s.NextRetry, s.RetryEvery, s.Since
+}
+
+// lookAtRetry treats a tier whose pass runs as what it was before: failed, if the last pass failed
+// at the revision that is tried again. The conditions have forgotten that; the evidence may not.
+func (w *walk) lookAtRetry(t *tiers.Tier, k *kustomizev1.Kustomization, s TierStatus) bool {
+	failure, ok := w.evidence.LastFailures[t.Key]
+	if !ok || s.SourceRevision == "" || s.Revision == s.SourceRevision || failure.Revision != s.SourceRevision {
+		return false
+	}
+	s.Reason, s.Message, s.Since = failure.Reason, Mask(failure.Message), failure.At
+	s.NextRetry, s.RetryEvery = time.Time{}, k.GetRetryInterval()
+	w.retrying[t.Key] = true
+	w.lookAtFailed(t, k, s)
+	return true
 }
 
 // healthChecking reports whether the pass that runs has come as far as its health checks.

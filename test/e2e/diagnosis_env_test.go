@@ -81,13 +81,17 @@ func fluxKey(name string) tiers.Key { return tiers.Key{Namespace: "flux-system",
 // push makes files a repository's content.
 func (e *diagnosisEnv) push(repo string, files map[string]string) {
 	e.t.Helper()
+	if _, err := e.Git.Push(e.t.Context(), repo, treeOf(files), "test"); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func treeOf(files map[string]string) fstest.MapFS {
 	tree := fstest.MapFS{}
 	for name, data := range files {
 		tree[name] = &fstest.MapFile{Data: []byte(data), Mode: 0o644}
 	}
-	if _, err := e.Git.Push(e.t.Context(), repo, tree, "test"); err != nil {
-		e.t.Fatal(err)
-	}
+	return tree
 }
 
 func (e *diagnosisEnv) apply(manifests string) {
