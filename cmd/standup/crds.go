@@ -48,11 +48,7 @@ func (a *app) crds(c *cli.Context) error {
 	dryRun := c.Bool(flagDryRun)
 	events := func(crds.Event) {}
 	if format == "text" {
-		p, err := a.newPrinter(c)
-		if err != nil {
-			return err
-		}
-		events = p.CRDs
+		events = a.newTextPrinter(c).CRDs
 	}
 	result, runErr := crds.Run(c.Context, s.crdsClients(), crds.Options{
 		Graph: s.graph, Catalogue: catalogue, Timeout: c.Duration(flagTimeout), DryRun: dryRun,

@@ -20,26 +20,45 @@ type printer interface {
 	Resume(resume.Event)
 	CRDs(crds.Event)
 	Wait(wait.Event)
+	// Close ends the showing; End does it too. It may be called again.
+	Close()
 	// End shows where every tier stands, and why those that are not ready are not.
 	End([]wait.TierStatus, []wait.Diagnosis) error
 }
 
 func eventFormats() []string { return []string{"text", "json"} }
 
-// newPrinter picks the printer that --output and --quiet ask for.
+// newPrinter picks the printer that --output, --quiet and the terminal ask for.
 func (a *app) newPrinter(c *cli.Context) (printer, error) {
-	namespace := c.String(flagNamespace)
 	switch format := c.String(flagOutput); format {
 	case "text":
-		events := a.stderr
-		if c.Bool(flagQuiet) {
-			events = io.Discard
+		text := a.newTextPrinter(c)
+		if !a.terminal || c.Bool(flagQuiet) {
+			return text, nil
 		}
-		return &textPrinter{lines: report.Lines{W: events, Namespace: namespace, Start: time.Now()}, stdout: a.stdout, stderr: a.stderr}, nil
+		title := "standup " + c.Command.Name
+		if path := c.String(flagPath); path != "" {
+			title += " · " + path
+		}
+		return newLivePrinter(text, a.stderr, &report.Live{
+			Title: title, Namespace: c.String(flagNamespace), Start: time.Now(), Color: a.color(c.Bool(flagNoColor)),
+		}), nil
 	case "json":
 		return &jsonPrinter{lines: report.JSONLines{W: a.stdout}}, nil
 	default:
 		return nil, &report.FormatError{Format: format, Known: eventFormats()}
+	}
+}
+
+// newTextPrinter prints a line a change, whatever the terminal.
+func (a *app) newTextPrinter(c *cli.Context) *textPrinter {
+	events := a.stderr
+	if c.Bool(flagQuiet) {
+		events = io.Discard
+	}
+	return &textPrinter{
+		lines:  report.Lines{W: events, Namespace: c.String(flagNamespace), Start: time.Now()},
+		stdout: a.stdout, stderr: a.stderr,
 	}
 }
 
@@ -67,6 +86,8 @@ func (p *textPrinter) Wait(e wait.Event) {
 	defer p.mu.Unlock()
 	p.lines.Wait(e)
 }
+
+func (p *textPrinter) Close() {}
 
 func (p *textPrinter) End(statuses []wait.TierStatus, causes []wait.Diagnosis) error {
 	p.mu.Lock()
@@ -107,6 +128,8 @@ func (p *jsonPrinter) Wait(e wait.Event) {
 	defer p.mu.Unlock()
 	p.lines.Wait(e)
 }
+
+func (p *jsonPrinter) Close() {}
 
 func (p *jsonPrinter) End(statuses []wait.TierStatus, causes []wait.Diagnosis) error {
 	p.mu.Lock()

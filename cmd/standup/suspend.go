@@ -28,6 +28,7 @@ func (a *app) suspend(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	defer p.Close()
 	s, err := a.open(c, false)
 	if err != nil {
 		return err

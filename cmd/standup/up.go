@@ -15,7 +15,6 @@ import (
 	"github.com/standup-sh/standup/pkg/report"
 	"github.com/standup-sh/standup/pkg/resume"
 	"github.com/standup-sh/standup/pkg/tiers"
-	"github.com/standup-sh/standup/pkg/wait"
 )
 
 const (
@@ -95,6 +94,7 @@ func (a *app) bringUp(c *cli.Context, free bool) error {
 	if err != nil {
 		return err
 	}
+	defer p.Close()
 	s, err := a.open(c, free || c.Bool(flagDryRun))
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (a *app) bringUp(c *cli.Context, free bool) error {
 	if c.Bool(flagDryRun) {
 		return a.plan(c, s, options)
 	}
-	live := resume.NewCluster(s.Dynamic, wait.WatchOptions{Sources: wait.SourceKinds(s.graph)})
+	live := resume.NewCluster(s.Dynamic, resume.Watched(s.graph))
 	return s.end(c.Context, p, resume.Run(c.Context, live, options, p.Resume))
 }
 

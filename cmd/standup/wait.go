@@ -33,6 +33,7 @@ func (a *app) wait(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	defer p.Close()
 	s, err := a.open(c, false)
 	if err != nil {
 		return err
