@@ -28,15 +28,15 @@ const (
 
 // Status is a classified object.
 type Status struct {
-	State State
+	State State `json:"state"`
 	// Reason and Message are those of the condition that decided, or one of the reasons below
 	// where there is no such condition.
-	Reason  string
-	Message string
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 	// Since is when that condition last changed; zero when unknown.
-	Since metav1.Time
+	Since metav1.Time `json:"since,omitzero"`
 	// Reconciling says that a pass is running now, as far as the status tells.
-	Reconciling bool
+	Reconciling bool `json:"reconciling,omitempty"`
 }
 
 // Reasons that are standup's own, for states that Flux has no condition for.

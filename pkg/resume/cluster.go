@@ -3,6 +3,7 @@ package resume
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/render"
+	"github.com/standup-sh/standup/pkg/tiers"
 	"github.com/standup-sh/standup/pkg/wait"
 )
 
@@ -28,6 +31,26 @@ type Cluster interface {
 // NewCluster returns a cluster behind a client. opts say what to watch beside Kustomizations.
 func NewCluster(client dynamic.Interface, opts wait.WatchOptions) Cluster {
 	return &liveCluster{client: client, opts: opts}
+}
+
+// Watched says what a run on a graph has to watch: the sources of its tiers and, where it holds
+// HelmReleases or was read without its objects, those and the HelmRepositories.
+func Watched(g *tiers.Graph) wait.WatchOptions {
+	opts := wait.WatchOptions{Sources: wait.SourceKinds(g)}
+	rendered := false
+	for _, t := range g.Tiers {
+		rendered = rendered || t.Objects != nil
+		opts.HelmReleases = opts.HelmReleases || slices.ContainsFunc(t.Objects, func(o render.Object) bool {
+			return o.GetKind() == helmv2.HelmReleaseKind && o.GroupVersionKind().Group == helmv2.GroupVersion.Group
+		})
+	}
+	if !rendered {
+		opts.HelmReleases = true
+	}
+	if opts.HelmReleases {
+		opts.Sources = append(opts.Sources, sourcev1.HelmRepositoryKind)
+	}
+	return opts
 }
 
 type liveCluster struct {

@@ -5,7 +5,7 @@
 // now, and which not to touch and why. Around it stands [Run], which watches, sends the patches
 // and reports what happens as events:
 //
-//	cluster := resume.NewCluster(client, wait.WatchOptions{Sources: wait.SourceKinds(graph)})
+//	cluster := resume.NewCluster(client, resume.Watched(graph))
 //	err := resume.Run(ctx, cluster, resume.Options{Graph: graph}, func(e resume.Event) { printer.Print(e) })
 //	var notReady *resume.NotReadyError
 //	if errors.As(err, &notReady) { … }

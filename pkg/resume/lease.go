@@ -72,14 +72,22 @@ func (l *ClusterLease) resource() dynamic.ResourceInterface {
 	return l.Client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).Namespace(l.Namespace)
 }
 
-// Acquire implements [Lease]: it creates the object, or takes over one that has expired.
+// Acquire implements [Lease]: it creates the object, or takes over one that has expired. Whoever
+// loses a race is told who won it.
 func (l *ClusterLease) Acquire(ctx context.Context) error {
+	for attempt := 0; ; attempt++ {
+		err := l.take(ctx)
+		if attempt == 3 || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+}
+
+// take tries to take the lease once.
+func (l *ClusterLease) take(ctx context.Context) error {
 	live, err := l.resource().Get(ctx, LeaseName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		live, err = l.create(ctx)
-		if apierrors.IsAlreadyExists(err) {
-			live, err = l.resource().Get(ctx, LeaseName, metav1.GetOptions{})
-		} else if err == nil {
+		if live, err = l.create(ctx); err == nil {
 			l.held = live
 			return nil
 		}

@@ -8,7 +8,7 @@ import (
 type Standing struct {
 	Object Object      `json:"object"`
 	Phase  Phase       `json:"phase"`
-	Status flux.Status `json:"-"`
+	Status flux.Status `json:"status"`
 	// Cause is set for Stopped and Held.
 	Cause Cause `json:"cause,omitempty"`
 	// Blockers are what it waits for, the direct ones only. A stopped object has the one that stops
