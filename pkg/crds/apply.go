@@ -32,7 +32,7 @@ const fluxManager = "kustomize-controller"
 func prepared(w wanted) (*unstructured.Unstructured, error) {
 	object := w.DeepCopy()
 	if err := normalize.Unstructured(object); err != nil {
-		return nil, fmt.Errorf("%s: reading: %w", w.ID(), err)
+		return nil, refusal(object, w.ID(), true, err)
 	}
 	labels := object.GetLabels()
 	if labels == nil {
@@ -195,11 +195,8 @@ func conflictCauses(err error) []metav1.StatusCause {
 // refusal turns the API server's answer into the typed error. What it says about a Secret is cut
 // down to its reason: the message may quote values.
 func refusal(u *unstructured.Unstructured, object string, dryRun bool, err error) error {
-	if u.GetKind() == "Secret" && apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
-		return &RefusedError{Object: object, DryRun: dryRun, Err: &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Reason: apierrors.ReasonForError(err),
-			Message: fmt.Sprintf("the API server answers %q; its message may quote the Secret and is not shown", apierrors.ReasonForError(err)),
-		}}}
+	if u.GetKind() == "Secret" {
+		err = unquoted(err)
 	}
 	if causes := conflictCauses(err); len(causes) > 0 {
 		var fields []string
@@ -210,6 +207,20 @@ func refusal(u *unstructured.Unstructured, object string, dryRun bool, err error
 		return &ConflictError{Object: object, Fields: fields}
 	}
 	return &RefusedError{Object: object, DryRun: dryRun, Err: err}
+}
+
+// unquoted replaces an answer about a Secret by one without its text. Whether it may pass, and
+// whether it was the caller who gave up, can still be told.
+func unquoted(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	reason := apierrors.ReasonForError(err)
+	message := "the API server refuses it; the message may quote the Secret and is not shown"
+	if reason != metav1.StatusReasonUnknown {
+		message = fmt.Sprintf("the API server refuses it (%s); the message may quote the Secret and is not shown", reason)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: reason, Message: message}}
 }
 
 // transient reports whether an answer may be different in a moment: a webhook whose pods are not up,

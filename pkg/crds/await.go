@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (f *freer) await(ctx context.Context, kinds []schema.GroupVersionKind, roun
 		}
 		f.reportServed(pending, still)
 		if pending = still; len(pending) == 0 {
-			return f.discover()
+			return f.discover(ctx)
 		}
 		cause := f.diagnose(ctx, pending, round)
 		var final *OrphanError
@@ -136,7 +137,7 @@ func (f *freer) awaitDefinition(ctx context.Context, o render.Object, deadline t
 			return err
 		}
 		if len(pending) == 0 {
-			return f.discover()
+			return f.discover(ctx)
 		}
 		if f.opts.Now().After(deadline) {
 			return &NotServedError{Tier: f.tier.Key, Kinds: pending, Cause: f.definitionTrouble(ctx, o.GetName())}
@@ -249,7 +250,12 @@ func badCondition(kind, status, reason string) bool {
 	return false
 }
 
+// firstLine is the first line of somebody's message. What Flux says about a Secret that the API
+// server refuses may quote its values, and is cut off.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if at := regexp.MustCompile(`Secret/\S+ (?:dry-run failed|apply failed|\S+ failed|invalid)`).FindStringIndex(line); at != nil {
+		return line[:at[1]] + ": the rest may quote the Secret and is not shown"
+	}
 	return line
 }

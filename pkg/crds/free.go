@@ -115,7 +115,7 @@ func newFreer(clients Clients, tier tiers.Key, opts Options, emit func(Event)) (
 }
 
 func (f *freer) free(ctx context.Context) error {
-	if err := f.discover(); err != nil {
+	if err := f.discover(ctx); err != nil {
 		return err
 	}
 	f.before = f.served
@@ -137,7 +137,7 @@ func (f *freer) free(ctx context.Context) error {
 		return nil
 	}
 	if !plan.stuck() {
-		return nil
+		return hopeless(plan)
 	}
 	if plan.NotYet != "" {
 		return &NotYetError{Tier: f.tier.Key, Reason: plan.NotYet}
@@ -148,12 +148,50 @@ func (f *freer) free(ctx context.Context) error {
 	return f.rounds(ctx, plan)
 }
 
-func (f *freer) discover() error {
-	served, err := Discover(f.clients.Discovery)
+func (f *freer) discover(ctx context.Context) error {
+	served, err := discoverFor(ctx, f.clients.Discovery, []*tiers.Tier{f.tier}, f.opts.Poll)
 	if err == nil {
 		f.served = served
 	}
 	return err
+}
+
+// discoverFor is [Discover], tried again for a while when a group that the tiers use cannot be
+// described: for a moment after a CRD was created its group is listed as stale.
+func discoverFor(ctx context.Context, client discovery.DiscoveryInterface, needed []*tiers.Tier, poll time.Duration) (*Served, error) {
+	const tries = 10
+	for try := 1; ; try++ {
+		served, err := Discover(client)
+		if err != nil || try == tries || !served.failsFor(needed) {
+			return served, err
+		}
+		if err := pause(ctx, poll); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Served) failsFor(needed []*tiers.Tier) bool {
+	for _, t := range needed {
+		for _, o := range t.Objects {
+			if s.Failed(o.GroupVersionKind().GroupVersion()) != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hopeless is the error for kinds of a tier that neither Flux nor standup brings. Of a kind that
+// nobody knows nothing is said before Flux has failed for it.
+func hopeless(plan TierPlan) error {
+	var errs []error
+	for _, m := range plan.Missing {
+		if m.Verdict == OtherVersion || m.Verdict == Absent || m.Verdict == Unreachable {
+			errs = append(errs, &MissingKindError{Tier: plan.Tier, Missing: m})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // plan is the tier's plan with what is served now.
@@ -344,7 +382,7 @@ func (f *freer) partial(ctx context.Context, plan TierPlan) error {
 			return err
 		}
 		if stage == flux.StageDefinitions && !f.opts.DryRun {
-			if err := f.discover(); err != nil {
+			if err := f.discover(ctx); err != nil {
 				return err
 			}
 		}

@@ -220,3 +220,15 @@ func TestSealed(t *testing.T) {
 		}
 	}
 }
+
+func TestMessagesAboutSecretsAreCut(t *testing.T) {
+	for message, want := range map[string]string{
+		"first\nsecond": "first",
+		"Secret/a/b dry-run failed: expected string, got \"hunter2\"":            "Secret/a/b dry-run failed: the rest may quote the Secret and is not shown",
+		"SecretStore/a/b dry-run failed: no matches for kind \"SecretStore\" in": "SecretStore/a/b dry-run failed: no matches for kind \"SecretStore\" in",
+	} {
+		if got := firstLine(message); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

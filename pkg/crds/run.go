@@ -60,7 +60,7 @@ func Run(ctx context.Context, clients Clients, opts Options, emit func(Event)) (
 	if err := r.ahead(ctx); err != nil {
 		return r.result, err
 	}
-	served, err := Discover(clients.Discovery)
+	served, err := discoverFor(ctx, clients.Discovery, opts.Graph.Tiers, r.opts.Poll)
 	if err != nil {
 		return r.result, err
 	}
