@@ -11,6 +11,7 @@ import (
 // findCycles finds the tiers that wait for each other and turns every such knot into one cause of
 // all its members: the waits inside it are taken out, so that what is left has no circles.
 func (w *walk) findCycles() {
+	var ids []string
 	for _, knot := range w.knots() {
 		members := map[tiers.Key]bool{}
 		for _, key := range knot {
@@ -22,17 +23,19 @@ func (w *walk) findCycles() {
 			w.waits[key] = slices.DeleteFunc(w.waits[key], func(wait wait) bool { return members[wait.to] })
 			w.add(key, d)
 		}
+		ids = append(ids, d.Key())
 	}
-	w.blameCycles()
+	w.blameCycles(ids)
 }
 
 // blameCycles explains tiers that are Ready at an old revision while the tiers of their source
 // contain a dependsOn circle: kustomize-controller sorts all tiers of a source before it enqueues
 // any of them for a new revision, and a circle makes it enqueue none (requestsForRevisionChangeOf
 // in its internal/controller/kustomization_indexers.go).
-func (w *walk) blameCycles() {
-	for id, d := range w.found {
-		if d.Cause != Cycle || !w.dependencyCycle(d.Path) {
+func (w *walk) blameCycles(ids []string) {
+	for _, id := range ids {
+		d := w.found[id]
+		if !w.dependencyCycle(d.Path) {
 			continue
 		}
 		source := w.tiers[w.index[d.Tier]].Source
