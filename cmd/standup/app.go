@@ -88,6 +88,8 @@ func (a *app) commands() []*cli.Command {
 		a.resumeCommand(),
 		a.waitCommand(),
 		a.suspendCommand(),
+		a.runbookCommand(),
+		a.completionCommand(),
 		a.versionCommand(),
 	}
 }

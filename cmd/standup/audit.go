@@ -10,8 +10,9 @@ import (
 
 	"github.com/standup-sh/standup/pkg/audit"
 	"github.com/standup-sh/standup/pkg/crds"
-	"github.com/standup-sh/standup/pkg/report"
+	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/repo"
+	"github.com/standup-sh/standup/pkg/report"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -94,12 +95,20 @@ func auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) (*audit.R
 	if options.Config, err = audit.LoadConfig(tree.FS(), catalogue); err != nil {
 		return nil, err
 	}
-	load := loadOptions(c)
+	load, err := loadOptions(c)
+	if err != nil {
+		return nil, err
+	}
 	load.Objects = true
 	graph, err := tiers.Load(c.Context, tree, load)
 	if err != nil {
 		return nil, err
 	}
+	source, err := render.NewSource(tree, ".", "")
+	if err != nil {
+		return nil, err
+	}
+	options.Lines = source.Line
 	options.Providers = crds.Providers(graph, catalogue, nil, nil)
 	return audit.Run(graph, options), nil
 }

@@ -58,7 +58,10 @@ func (a *app) diff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	load := loadOptions(c)
+	load, err := loadOptions(c)
+	if err != nil {
+		return err
+	}
 	load.Objects = true
 	after, err := tiers.Load(c.Context, tree, load)
 	if err != nil {
@@ -94,7 +97,10 @@ func (a *app) diffPaths(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	load := loadOptions(c)
+	load, err := loadOptions(c)
+	if err != nil {
+		return err
+	}
 	load.Objects = true
 	first, err := tiers.Load(c.Context, tree, load)
 	if err != nil {

@@ -11,6 +11,11 @@ const (
 	flagRepo        = "repo"
 	flagPath        = "path"
 	flagRef         = "ref"
+	flagRoot        = "root"
+	flagSource      = "source"
+	flagVar         = "var"
+	flagVarsFile    = "vars-file"
+	flagRemoteBases = "allow-remote-bases"
 	flagKubeconfig  = "kubeconfig"
 	flagContext     = "context"
 	flagNamespace   = "namespace"
@@ -35,11 +40,20 @@ func boolFlag(name, usage string, aliases ...string) cli.Flag {
 	return &cli.BoolFlag{Name: name, Aliases: aliases, Usage: usage, EnvVars: env(name)}
 }
 
+func sliceFlag(name, usage string) cli.Flag {
+	return &cli.StringSliceFlag{Name: name, Usage: usage, EnvVars: env(name)}
+}
+
 func gitFlags() []cli.Flag {
 	return []cli.Flag{
 		stringFlag(flagRepo, "", "`DIR`ectory of the git repository (default: the work tree around the current folder)"),
 		stringFlag(flagPath, "", "entry path: the folder that Flux syncs (default: found in the repository)"),
 		stringFlag(flagRef, "", "git `REVISION` to read (default: the work tree as it stands)"),
+		stringFlag(flagRoot, "", "`DIR` in the repository that the artifact is made of (default: found from the entry path)"),
+		sliceFlag(flagSource, "where the content of another source lies: `Kind/namespace/name=DIR`"),
+		sliceFlag(flagVar, "a substitution variable that git does not hold: `NAME=VALUE`"),
+		stringFlag(flagVarsFile, "", "YAML or NAME=VALUE `FILE` of substitution variables"),
+		boolFlag(flagRemoteBases, "let kustomize fetch remote bases over the network"),
 	}
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"sigs.k8s.io/yaml"
 
 	"github.com/standup-sh/standup/pkg/repo"
 	"github.com/standup-sh/standup/pkg/tiers"
@@ -24,8 +27,70 @@ func openRepo(c *cli.Context) (*repo.Tree, error) {
 }
 
 // loadOptions are what the flags say about reading the graph.
-func loadOptions(c *cli.Context) tiers.Options {
-	return tiers.Options{Path: c.String(flagPath)}
+func loadOptions(c *cli.Context) (tiers.Options, error) {
+	options := tiers.Options{
+		Path: c.String(flagPath), Root: c.String(flagRoot), AllowRemoteBases: c.Bool(flagRemoteBases),
+		Sources: map[string]string{}, Vars: map[string]string{},
+	}
+	if file := c.String(flagVarsFile); file != "" {
+		vars, err := readVars(file)
+		if err != nil {
+			return options, err
+		}
+		options.Vars = vars
+	}
+	for flag, into := range map[string]map[string]string{flagVar: options.Vars, flagSource: options.Sources} {
+		for _, pair := range c.StringSlice(flag) {
+			key, value, ok := strings.Cut(pair, "=")
+			if !ok || key == "" {
+				return options, &UsageError{Message: fmt.Sprintf("--%s %q is not of the form %s", flag, pair, pairForm(flag))}
+			}
+			into[key] = value
+		}
+	}
+	return options, nil
+}
+
+func pairForm(flag string) string {
+	if flag == flagSource {
+		return "Kind/namespace/name=DIR"
+	}
+	return "NAME=VALUE"
+}
+
+// readVars reads a YAML or JSON mapping of variables, or a dotenv-like file of NAME=VALUE lines.
+func readVars(file string) (map[string]string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading --%s: %w", flagVarsFile, err)
+	}
+	var values map[string]any
+	if yaml.Unmarshal(data, &values) == nil {
+		vars := make(map[string]string, len(values))
+		for name, value := range values {
+			switch value.(type) {
+			case map[string]any, []any:
+				return nil, fmt.Errorf("reading %s: %s is not a plain value", file, name)
+			}
+			vars[name] = fmt.Sprint(value)
+		}
+		return vars, nil
+	}
+	vars := map[string]string{}
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return nil, fmt.Errorf("reading %s:%d: neither a YAML mapping nor NAME=VALUE", file, number)
+		}
+		vars[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return vars, nil
 }
 
 // hasErrors reports whether a problem of severity error is among them.

@@ -56,7 +56,10 @@ func (a *app) open(c *cli.Context, objects bool) (*session, error) {
 	if s.tree, err = openRepo(c); err != nil {
 		return nil, err
 	}
-	options := loadOptions(c)
+	options, err := loadOptions(c)
+	if err != nil {
+		return nil, err
+	}
 	options.Objects = objects
 	options.Lookup = k.lookup(c.Context)
 	if s.graph, err = tiers.Load(c.Context, s.tree, options); err != nil {

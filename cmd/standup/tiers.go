@@ -1,10 +1,24 @@
 package main
 
 import (
+	"context"
+	"errors"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/standup-sh/standup/pkg/report"
 	"github.com/standup-sh/standup/pkg/tiers"
+)
+
+const (
+	flagFromCluster  = "from-cluster"
+	flagHelmReleases = "helmreleases"
+	flagSelect       = "select"
+	flagUpstreamOf   = "upstream-of"
+	flagDownstreamOf = "downstream-of"
 )
 
 func (a *app) tiersCommand() *cli.Command {
@@ -17,19 +31,26 @@ to stderr, or into the JSON document; one of severity error makes the exit code 
 
    standup tiers --path clusters/prod              waves, gates, leaves, critical path
    standup tiers --path clusters/prod -o name      one a line, for scripts
-   standup tiers --ref v1.4.0 -o mermaid           a picture of another revision`,
-		Flags:  flags(gitFlags(), []cli.Flag{namespaceFlag(), outputFlag(report.GraphFormats()...)}, commonFlags()),
+   standup tiers --ref v1.4.0 -o mermaid           a picture of another revision
+   standup tiers --upstream-of apps-vms            what must be ready before it
+   standup tiers --from-cluster                    the same of the live objects`,
+		Flags: flags(gitFlags(), []cli.Flag{
+			boolFlag(flagFromCluster, "read the Kustomizations of a cluster instead of git"),
+			boolFlag(flagHelmReleases, "show the HelmReleases of every tier"),
+			sliceFlag(flagSelect, "only the tiers that fit the `PATTERN` (*, ?, [a-z]; with a slash: namespace/name)"),
+			sliceFlag(flagUpstreamOf, "only the tiers that fit and all that they need"),
+			sliceFlag(flagDownstreamOf, "only the tiers that fit and all that needs them"),
+		}, clusterFlags(), []cli.Flag{namespaceFlag(), outputFlag(report.GraphFormats()...)}, commonFlags()),
 		Action: a.tiers,
 	}
 }
 
 func (a *app) tiers(c *cli.Context) error {
-	tree, err := openRepo(c)
+	graph, err := a.graph(c)
 	if err != nil {
 		return err
 	}
-	graph, err := tiers.Load(c.Context, tree, loadOptions(c))
-	if err != nil {
+	if graph, err = selectTiers(c, graph); err != nil {
 		return err
 	}
 	format := c.String(flagOutput)
@@ -45,4 +66,74 @@ func (a *app) tiers(c *cli.Context) error {
 		return notReady{errSilent}
 	}
 	return nil
+}
+
+// graph reads the graph from git, or from the cluster if --from-cluster says so.
+func (a *app) graph(c *cli.Context) (*tiers.Graph, error) {
+	if c.Bool(flagFromCluster) {
+		if c.String(flagPath) != "" || c.String(flagRef) != "" || c.String(flagRepo) != "" {
+			return nil, &UsageError{Message: "--from-cluster reads no git: leave out --repo, --path and --ref"}
+		}
+		k, err := a.connect(c)
+		if err != nil {
+			return nil, err
+		}
+		a.progress(c, "cluster %s (context %s)", k.Host, k.Context)
+		if err := k.ping(c.Context); err != nil {
+			return nil, err
+		}
+		return k.graph(c.Context)
+	}
+	tree, err := openRepo(c)
+	if err != nil {
+		return nil, err
+	}
+	options, err := loadOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	options.HelmReleases = c.Bool(flagHelmReleases)
+	return tiers.Load(c.Context, tree, options)
+}
+
+// graph reads the graph from the live Kustomizations.
+func (k *cluster) graph(ctx context.Context) (*tiers.Graph, error) {
+	list, err := k.Dynamic.Resource(kustomizev1.GroupVersion.WithResource("kustomizations")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	items := make([]kustomizev1.Kustomization, len(list.Items))
+	for i := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return tiers.FromCluster(items), nil
+}
+
+// selectTiers narrows the graph to what the flags name; several flags add up.
+func selectTiers(c *cli.Context, graph *tiers.Graph) (*tiers.Graph, error) {
+	var keys []tiers.Key
+	chosen := false
+	for flag, part := range map[string]func(...tiers.Key) *tiers.Graph{
+		flagSelect: graph.Select, flagUpstreamOf: graph.UpstreamOf, flagDownstreamOf: graph.DownstreamOf,
+	} {
+		for _, pattern := range c.StringSlice(flag) {
+			chosen = true
+			found, err := graph.Match(pattern)
+			if err == nil && len(found) == 0 {
+				err = errors.New("no tier fits")
+			}
+			if err != nil {
+				return nil, &UsageError{Message: "--" + flag + " " + pattern + ": " + err.Error()}
+			}
+			for _, t := range part(found...).Tiers {
+				keys = append(keys, t.Key)
+			}
+		}
+	}
+	if !chosen {
+		return graph, nil
+	}
+	return graph.Select(keys...), nil
 }

@@ -128,7 +128,7 @@ func NewDiffDocument(d *diff.Diff, o DiffOptions) DiffDocument {
 func edgeDocuments(edges []tiers.Edge) []EdgeDocument {
 	out := make([]EdgeDocument, 0, len(edges))
 	for _, e := range edges {
-		out = append(out, EdgeDocument{e.From.String(), e.To.String(), string(e.Kind)})
+		out = append(out, EdgeDocument{From: e.From.String(), To: e.To.String(), Kind: string(e.Kind)})
 	}
 	return out
 }

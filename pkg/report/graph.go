@@ -88,6 +88,9 @@ func graphText(w io.Writer, g *tiers.Graph, o GraphOptions, wide bool) error {
 			row = append(row, dash(parent), t.Source, dash(t.Kustomization.Spec.Path), dash(position(t.File, t.Line)))
 		}
 		fmt.Fprintln(tw, strings.Join(row, "\t"))
+		for _, h := range t.HelmReleases {
+			fmt.Fprintf(tw, "\t  HelmRelease/%s\t%s\t%s\n", Name(h.Key, o.Namespace), suspended(h.Suspend), dash(strings.Join(names(h.DependsOn, o.Namespace), ", ")))
+		}
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -114,6 +117,13 @@ func traits(t *tiers.Tier) string {
 		out = append(out, "opaque")
 	}
 	return dash(strings.Join(out, ","))
+}
+
+func suspended(yes bool) string {
+	if yes {
+		return "suspended"
+	}
+	return "-"
 }
 
 func waves(g *tiers.Graph) int {

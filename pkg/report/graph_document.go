@@ -25,6 +25,17 @@ type TierDocument struct {
 	Parent    string   `json:"parent,omitempty"`
 	Source    string   `json:"source"`
 	Opaque    string   `json:"opaque,omitempty"`
+	// HelmReleases are listed if they were asked for.
+	HelmReleases []ReleaseDocument `json:"helmReleases,omitempty"`
+}
+
+// ReleaseDocument is one HelmRelease inside a tier.
+type ReleaseDocument struct {
+	Name      string   `json:"name"`
+	Namespace string   `json:"namespace"`
+	DependsOn []string `json:"dependsOn"`
+	Suspend   bool     `json:"suspend"`
+	File      string   `json:"file,omitempty"`
 }
 
 // EdgeDocument is one edge of a GraphDocument: From needs To.
@@ -32,6 +43,8 @@ type EdgeDocument struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	Kind string `json:"kind"`
+	// ReadyExpr is the CEL expression that decides instead of Flux's readiness, if there is one.
+	ReadyExpr string `json:"readyExpr,omitempty"`
 }
 
 // ProblemDocument is one problem of a GraphDocument.
@@ -55,13 +68,33 @@ func NewGraphDocument(g *tiers.Graph) GraphDocument {
 	for _, t := range g.Tiers {
 		d.Tiers = append(d.Tiers, newTierDocument(t))
 	}
+	exprs := readyExprs(g)
 	for _, e := range g.Edges {
-		d.Edges = append(d.Edges, EdgeDocument{From: e.From.String(), To: e.To.String(), Kind: string(e.Kind)})
+		d.Edges = append(d.Edges, EdgeDocument{From: e.From.String(), To: e.To.String(), Kind: string(e.Kind), ReadyExpr: exprs[e]})
 	}
 	for _, p := range g.Problems {
 		d.Problems = append(d.Problems, newProblemDocument(p))
 	}
 	return d
+}
+
+// readyExprs finds the expression of every edge that has one.
+func readyExprs(g *tiers.Graph) map[tiers.Edge]string {
+	byPair := map[[2]tiers.Key]string{}
+	for _, t := range g.Tiers {
+		for i, ref := range t.Kustomization.Spec.DependsOn {
+			if ref.ReadyExpr != "" && i < len(t.DependsOn) {
+				byPair[[2]tiers.Key{t.Key, t.DependsOn[i]}] = ref.ReadyExpr
+			}
+		}
+	}
+	out := map[tiers.Edge]string{}
+	for _, e := range g.Edges {
+		if e.Kind == tiers.DependsOn {
+			out[e] = byPair[[2]tiers.Key{e.From, e.To}]
+		}
+	}
+	return out
 }
 
 func newTierDocument(t *tiers.Tier) TierDocument {
@@ -72,6 +105,11 @@ func newTierDocument(t *tiers.Tier) TierDocument {
 	}
 	if t.Parent != nil {
 		d.Parent = t.Parent.String()
+	}
+	for _, h := range t.HelmReleases {
+		d.HelmReleases = append(d.HelmReleases, ReleaseDocument{
+			Name: h.Name, Namespace: h.Namespace, DependsOn: keyStrings(h.DependsOn), Suspend: h.Suspend, File: h.File,
+		})
 	}
 	return d
 }
