@@ -99,3 +99,36 @@ func (t *Tree) ReadOrigin(name string) ([]byte, error) {
 	}
 	return t.ReadFile(name)
 }
+
+// FromFiles makes a tree of files in memory, which lies in no git repository.
+func FromFiles(files map[string][]byte) *Tree {
+	t := &Tree{root: folder("")}
+	c := memory{}
+	t.store = c
+	for name, data := range files {
+		at, elems := t.root, split(name)
+		for i, e := range elems {
+			kid := at.kids[e]
+			if kid == nil {
+				kid = folder(strings.Join(elems[:i+1], "/"))
+				kid.Name = e
+				if i == len(elems)-1 {
+					kid = &node{Entry: Entry{Name: e}, path: kid.path}
+					c[kid] = data
+				}
+				at.kids[e] = kid
+			}
+			if !kid.IsDir() {
+				break
+			}
+			at = kid
+		}
+	}
+	return t
+}
+
+type memory map[*node][]byte
+
+func (m memory) children(*node) ([]*node, error) { return nil, nil }
+
+func (m memory) content(n *node) ([]byte, error) { return m[n], nil }
