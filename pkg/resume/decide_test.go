@@ -2,6 +2,7 @@ package resume
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,6 +204,10 @@ func TestSuspendedInGitCanBeIncluded(t *testing.T) {
 	h := newHarness(t, model.New(list), Options{IncludeSuspendedInGit: true})
 	if err := h.run(time.Minute); err != nil {
 		t.Error(err)
+	}
+	const warning = "git suspends it: its parent's next pass suspends it again"
+	if n := strings.Count(strings.Join(h.log, "\n"), warning); n != 2 {
+		t.Errorf("%d warnings, want one for each tier", n)
 	}
 	h.check(t)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -149,10 +151,31 @@ func (m *machine) finish(r result, now time.Time) {
 		m.memory = m.memory.arrived(r.Object, now)
 		m.count(r.Verb)
 		m.emit(Event{Time: now, Kind: EventAction, Action: &r.Action})
+		if r.Verb == Resume && m.inGit(r.Object) {
+			m.warn(r.Object, now, "git suspends it: its parent's next pass suspends it again")
+		}
 	default:
 		m.refused(r, now)
 	}
 	m.inFlight--
+}
+
+// inGit reports whether git itself suspends an object.
+func (m *machine) inGit(o Object) bool {
+	key, isTier := o.Tier()
+	if t := m.tiers[key]; isTier && t != nil && t.Suspend {
+		return true
+	}
+	switch o.Kind {
+	case kustomizev1.KustomizationKind:
+		k := m.snapshot.Kustomizations[key]
+		return k != nil && flux.SuspendedInGit(k, true)
+	case helmv2.HelmReleaseKind:
+		h := m.snapshot.HelmReleases[key]
+		return h != nil && flux.SuspendedInGit(h, true)
+	}
+	src := m.snapshot.Sources[flux.SourceRef(o)]
+	return src != nil && src.SuspendedInGit
 }
 
 // freed takes in the outcome of Options.Free. One that fails is tried again with back-off, and given
