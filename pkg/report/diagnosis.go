@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -75,6 +76,9 @@ func diagnosisText(d wait.Diagnosis, o DiagnosisOptions) string {
 	if d.Object != "" && d.Object != "Kustomization/"+d.Tier.String() && !strings.Contains(d.Summary, d.Object) {
 		b.line("object", d.Object)
 	}
+	if len(d.MissingKinds) > 1 {
+		b.line("kinds", missingKinds(d))
+	}
 	for _, object := range d.Waiting {
 		b.waiting(object)
 	}
@@ -113,6 +117,18 @@ func (b *block) waiting(object wait.WaitingObject) {
 	for _, event := range object.Events {
 		b.line("", "  "+event)
 	}
+}
+
+func missingKinds(d wait.Diagnosis) string {
+	var kinds []string
+	for _, kind := range d.MissingKinds {
+		text := cmp.Or(kind.GVK.Kind, "every kind")
+		if kind.GVK.Version != "" {
+			text += " of " + kind.GVK.GroupVersion().String()
+		}
+		kinds = append(kinds, text)
+	}
+	return strings.Join(kinds, ", ")
 }
 
 // fluxLines bounds how much of Flux's message is shown.

@@ -12,7 +12,14 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Controllers tells, without a write, whether kustomize-controller and source-controller work: a
+// Flux's controllers that tiers depend on.
+const (
+	kustomizeController = "kustomize-controller"
+	sourceController    = "source-controller"
+	helmController      = "helm-controller"
+)
+
+// Controllers tells, without a write, whether Flux's controllers work, by their names: a
 // leader-election Lease that was renewed lately says alive, whatever else there is; a Deployment
 // without an available replica, or a Lease that nobody renews any more, says stopped. Where there is
 // neither, as with controllers that run outside the cluster, the state is unknown.
@@ -24,7 +31,7 @@ func Controllers(ctx context.Context, client dynamic.Interface, namespace string
 	deployments := byName(ctx, client, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, namespace, &unread)
 	leases := byName(ctx, client, schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, namespace, &unread)
 	facts = map[string]ControllerFact{}
-	for _, name := range []string{"kustomize-controller", "source-controller"} {
+	for _, name := range []string{kustomizeController, sourceController, helmController} {
 		facts[name] = controllerFact(name, deployments[name], leases[name+"-leader-election"], now)
 	}
 	return facts, unread

@@ -101,6 +101,9 @@ func (w *walk) look(t *tiers.Tier) {
 		w.add(t.Key, suspendedDiagnosis(t.Key, k))
 	case Failed:
 		w.lookAtFailed(t, k, s)
+		if fact := w.evidence.Controllers[kustomizeController]; fact.State == ControllerStopped {
+			w.add(t.Key, w.stopped(kustomizeController, fact, Diagnosis{})) // else nobody notices the cure
+		}
 	case Waiting, Reconciling, Unknown:
 		if w.lookAtSource(t.Key, k) {
 			return

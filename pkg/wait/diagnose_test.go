@@ -319,6 +319,26 @@ func TestDiagnose(t *testing.T) {
 				keys("b"), "kubectl -n flux-system get deployment,pods,lease",
 			}},
 		},
+		"a helm-controller that is stopped": {
+			build: func(c *cluster) {
+				c.tier("apps", "", gate, failed(meta.HealthCheckFailedReason, "health check failed after 30.0s: timeout waiting for: [HelmRelease/apps/web status: 'InProgress', HelmRelease/apps/api status: 'InProgress']"))
+			},
+			evidence: Evidence{Controllers: map[string]ControllerFact{"helm-controller": {State: ControllerStopped, Message: "its Deployment is scaled to 0"}}},
+			want: []finding{{
+				ControllerDown, "apps", "Deployment/flux-system/helm-controller", "helm-controller is not running: its Deployment is scaled to 0",
+				nil, "kubectl -n flux-system get deployment,pods,lease",
+			}},
+		},
+		"a failure that nobody would notice the cure of": {
+			build: func(c *cluster) {
+				c.tier("a", "", failed(meta.BuildFailedReason, "kustomize build failed: x"))
+			},
+			evidence: Evidence{Controllers: map[string]ControllerFact{"kustomize-controller": {State: ControllerStopped, Message: "its Deployment is scaled to 0"}}},
+			want: []finding{
+				{BuildFailed, "a", "", "kustomize cannot build a: x", nil, "kubectl kustomize a"},
+				{ControllerDown, "a", "Deployment/flux-system/kustomize-controller", "kustomize-controller is not running: its Deployment is scaled to 0", nil, "kubectl -n flux-system get deployment,pods,lease"},
+			},
+		},
 		"a request that nobody answers": {
 			build: func(c *cluster) {
 				c.tier("a", "", readyAt(old), requested(10*time.Minute))

@@ -139,8 +139,8 @@ func (w *walk) refine(d Diagnosis) Diagnosis {
 			d.Command = reconcileCommand(d.Tier)
 		}
 	case SourceNoArtifact, SourceNotFetched, ArtifactDownload:
-		if fact := w.evidence.Controllers["source-controller"]; fact.State == ControllerStopped {
-			return w.stopped("source-controller", fact, d)
+		if fact := w.evidence.Controllers[sourceController]; fact.State == ControllerStopped {
+			return w.stopped(sourceController, fact, d)
 		}
 	}
 	return d
@@ -245,7 +245,7 @@ func (w *walk) idle(k *kustomizev1.Kustomization, s TierStatus) Diagnosis {
 // silent replaces d when the controller does not work: known from the evidence, or guessed from a
 // silence that the evidence does not explain.
 func (w *walk) silent(d Diagnosis, silence bool, why string) Diagnosis {
-	const controller = "kustomize-controller"
+	const controller = kustomizeController
 	fact, known := w.evidence.Controllers[controller]
 	switch {
 	case fact.State == ControllerStopped:

@@ -62,7 +62,7 @@ func randomCluster(seed uint64) *cluster {
 // no tier is left without an answer, no ready tier is held up, and the answer does not depend on
 // chance.
 func TestEveryTierThatIsNotReadyHasACause(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range uint64(1000) {
 		c := randomCluster(seed)
 		diagnoses := c.diagnose(Evidence{})
 		for _, s := range Status(c.graph, c.snapshot, now) {

@@ -309,6 +309,9 @@ func (w *walk) special(k *kustomizev1.Kustomization, object WaitingObject) (Diag
 
 // release tells why a waiting tier waits for a HelmRelease.
 func (w *walk) release(key tiers.Key, object WaitingObject) (Diagnosis, bool) {
+	if fact := w.evidence.Controllers[helmController]; fact.State == ControllerStopped {
+		return w.stopped(helmController, fact, Diagnosis{}), true
+	}
 	suspended, known := w.evidence.suspended(object.ID)
 	message := object.Message
 	if h := w.snapshot.HelmReleases[key]; h != nil {
