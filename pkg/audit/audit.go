@@ -97,7 +97,7 @@ func (w *world) assumptions() []Assumption {
 	}
 	for key, users := range w.users {
 		gk := schema.GroupKind{Group: key.group, Kind: key.kind}
-		if key.cluster == "" && len(w.supplies[key]) == 0 && !w.config.Serves(gk) {
+		if key.cluster == "" && len(w.supplies[key]) == 0 && !w.config.Serves(gk) && !fluxGroup(gk.Group) {
 			for _, i := range users {
 				note("kind "+gk.String(), i)
 			}

@@ -90,13 +90,13 @@ func (r *world) at(rule string, i int, items []*item) Finding {
 	f := Finding{Rule: rule, Severity: severityOf(rule), Tier: t.Key, At: Location{File: t.File, Line: t.Line}, Evidence: crds.EvidenceGit}
 	if len(items) > 0 {
 		f.Object = items[0].ID()
-		f.At = locationOf(items[0], "")
+		f.At = r.locationOf(items[0], "")
 		if f.At.File == "" {
 			f.At = Location{File: t.File, Line: t.Line}
 		}
 		for _, it := range items {
 			f.Objects = append(f.Objects, it.ID())
-			if at := locationOf(it, it.ID()); at.File != "" && !samePlace(at, f.At) {
+			if at := r.locationOf(it, it.ID()); at.File != "" && !samePlace(at, f.At) {
 				f.Related = append(f.Related, at)
 			}
 		}
@@ -104,8 +104,12 @@ func (r *world) at(rule string, i int, items []*item) Finding {
 	return f
 }
 
-func locationOf(it *item, note string) Location {
-	return Location{File: it.File, Line: it.Line, Note: note}
+func (w *world) locationOf(it *item, note string) Location {
+	line := it.Line
+	if line == 0 && it.File != "" && w.lines != nil {
+		line = w.lines(*it.Object)
+	}
+	return Location{File: it.File, Line: line, Note: note}
 }
 
 func samePlace(a, b Location) bool { return a.File == b.File && a.Line == b.Line }
@@ -173,7 +177,7 @@ func (r *replay) missing(b stuckOn) Finding {
 	if hr := r.releaseNamed(target); hr != nil {
 		f.Rule = dependsOnRelease
 		f.Message = fmt.Sprintf("%s depends on %s, which is a HelmRelease and not a Kustomization", t.Key, target)
-		f.Related = append(f.Related, locationOf(hr, hr.ID()))
+		f.Related = append(f.Related, r.locationOf(hr, hr.ID()))
 		f.Fix = fmt.Sprintf("depend on %s, the tier that applies %s, and let it wait for the release (wait: true, or the release in healthChecks)", r.tiers[hr.tier].Key, hr.ID())
 	}
 	return f

@@ -33,7 +33,7 @@ func (r *replay) inputNever(c cause, b stuckOn) Finding {
 	where := t.Key.String()
 	if maker != nil {
 		where = r.tiers[maker.tier].Key.String()
-		f.Related = append(f.Related, locationOf(maker, maker.ID()))
+		f.Related = append(f.Related, r.locationOf(maker, maker.ID()))
 	}
 	verb := "builds"
 	if field == "spec.serviceAccountName" || strings.HasPrefix(field, "spec.kubeConfig") {
@@ -84,7 +84,7 @@ func (r *replay) namespaceNever(c cause, group []stuckOn) Finding {
 		rule = samePassNamespace
 	}
 	f := r.at(rule, b.tier, items)
-	f.Related = append(f.Related, locationOf(maker, maker.ID()))
+	f.Related = append(f.Related, r.locationOf(maker, maker.ID()))
 	what := words(f.Objects)
 	if rule == samePassNamespace {
 		f.Message = fmt.Sprintf("%s can never be applied: only %s creates namespace %s, in the same pass", what, maker.ID(), b.what.name)
@@ -104,7 +104,7 @@ func (r *replay) accountNever(c cause, group []stuckOn) Finding {
 	b := group[0]
 	f := r.at(samePassAccount, b.tier, []*item{b.item})
 	maker := r.makerAmong(b)
-	f.Related = append(f.Related, locationOf(maker, maker.ID()))
+	f.Related = append(f.Related, r.locationOf(maker, maker.ID()))
 	f.Message = fmt.Sprintf("%s can never be applied: its %s is in the same pass", b.item.ID(), b.what)
 	if maker.tier != b.tier {
 		f.Message = fmt.Sprintf("%s can never be applied: its %s is in %s, which can come up only after it", b.item.ID(), b.what, r.tiers[maker.tier].Key)
@@ -119,7 +119,7 @@ func (r *replay) useNever(b stuckOn) Finding {
 	f := r.at(useDownstream, b.tier, []*item{b.item})
 	t := r.tiers[b.tier]
 	maker := r.makerAmong(b)
-	f.Related = append(f.Related, locationOf(maker, maker.ID()))
+	f.Related = append(f.Related, r.locationOf(maker, maker.ID()))
 	f.Message = fmt.Sprintf("%s waits for %s, which needs %s of %s, and that can come up only after %s", t.Key, b.item.ID(), b.what, r.tiers[maker.tier].Key, t.Key)
 	f.Cause = []string{"without it the object never becomes healthy, and until it is healthy the tier is not Ready"}
 	f.Fix = fmt.Sprintf("move %s into %s or a tier before it, or set wait: false on %s", b.what, t.Key, t.Key)

@@ -74,7 +74,7 @@ func (r *replay) kindFinding(c cause, group []stuckOn, s supply) Finding {
 	provider := "nothing"
 	if s.item != nil {
 		provider = s.item.ID()
-		f.Related = append(f.Related, locationOf(s.item, provider))
+		f.Related = append(f.Related, r.locationOf(s.item, provider))
 	}
 	switch f.Rule {
 	case samePassSecondOrder:

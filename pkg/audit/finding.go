@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -140,6 +141,10 @@ type Options struct {
 	// Providers say where the kinds come from (crds.Providers of the same graph). Kinds that are not
 	// among them are unknown.
 	Providers []crds.Provider
+	// Lines tells on which line of its file an object is written, where the object itself does not say:
+	// render.Source.Line of the tree that was loaded. It is asked only for objects that a finding
+	// names; nil leaves lines out.
+	Lines func(render.Object) int
 	// Rules restricts the findings to these rules; empty means all.
 	Rules []string
 	// Severity leaves out findings that weigh less; empty means Info, that is, none.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/standup-sh/standup/pkg/audit"
 	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/repo"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
@@ -98,8 +99,12 @@ func (f fixture) audit(t *testing.T) (*audit.Result, *repo.Tree) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	src, err := render.NewSource(tree, ".", "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return audit.Run(g, audit.Options{
-		Config: config, Providers: crds.Providers(g, catalogue, nil, nil), Now: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
+		Lines: src.Line, Config: config, Providers: crds.Providers(g, catalogue, nil, nil), Now: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 	}), tree
 }
 
@@ -127,6 +132,11 @@ func TestFixtures(t *testing.T) {
 			result, _ := f.audit(t)
 			if d := cmp.Diff(f.finds, shorts(result.Findings)); d != "" {
 				t.Errorf("findings (-want +got):\n%s\n%s", d, lines(result.Findings))
+			}
+			for _, finding := range result.Findings {
+				if finding.At.File == "" || finding.At.Line == 0 && finding.Rule != "build" {
+					t.Errorf("%s points to %q, line %d", short(finding), finding.At.File, finding.At.Line)
+				}
 			}
 			if d := cmp.Diff(f.accepts, shorts(result.Accepted)); d != "" {
 				t.Errorf("accepted (-want +got):\n%s", d)

@@ -158,7 +158,7 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 			f.Evidence, f.Reference = s.Evidence, reference(s.Origin)
 		}
 	}
-	f.Related = append(f.Related, locationOf(provider, provider.ID()))
+	f.Related = append(f.Related, w.locationOf(provider, provider.ID()))
 	what := words(f.Objects)
 	retry := shortDuration(t.Kustomization.GetRetryInterval())
 	if rule == providerNotAwaited {
@@ -218,7 +218,7 @@ func (w *world) namespaceRaces(i int) []Finding {
 		maker := w.namespaces[ns][0]
 		t, p := w.tiers[i], w.tiers[maker.tier]
 		f := w.at(namespaceNotUpstream, i, groups[ns])
-		f.Related = append(f.Related, locationOf(maker, maker.ID()))
+		f.Related = append(f.Related, w.locationOf(maker, maker.ID()))
 		f.Message = fmt.Sprintf("%s may come too early: namespace %s comes with %s in %s, which nothing puts before %s", words(f.Objects), ns.name, maker.ID(), p.Key, t.Key)
 		f.Cause = []string{fmt.Sprintf("if %s is first, its pass fails and is retried after %s", t.Key, shortDuration(t.Kustomization.GetRetryInterval()))}
 		f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s, or the Namespace to the tier", dependencyName(t, p), t.Key)
@@ -266,7 +266,7 @@ func (w *world) inputRaces(i int) []Finding {
 		f := w.at(inputNotUpstream, i, nil)
 		f.Object = in.ref.String()
 		f.Objects = []string{f.Object}
-		f.Related = append(f.Related, locationOf(makers[0], makers[0].ID()))
+		f.Related = append(f.Related, w.locationOf(makers[0], makers[0].ID()))
 		f.Message = fmt.Sprintf("%s reads %s in %s, and nothing puts %s, which applies it, before %s", t.Key, in.ref, in.field, p.Key, t.Key)
 		f.Cause = []string{fmt.Sprintf("if %s is first, its pass fails and is retried after %s", t.Key, shortDuration(t.Kustomization.GetRetryInterval()))}
 		f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)

@@ -39,7 +39,7 @@ func (w *world) shared() []Finding {
 		f := w.at(sharedObject, p.b, groups[p])
 		a, b := w.tiers[p.a], w.tiers[p.b]
 		first := w.byRef[groups[p][0].ref][0]
-		f.Related = append(f.Related, locationOf(first, fmt.Sprintf("in %s", a.Key)))
+		f.Related = append(f.Related, w.locationOf(first, fmt.Sprintf("in %s", a.Key)))
 		f.Message = fmt.Sprintf("%s %s applied by both %s and %s", words(f.Objects), verb(len(f.Objects), "is", "are"), a.Key, b.Key)
 		f.Cause = []string{"each pass of either takes over the owner labels; the one that drops the object from git deletes it if it was the last to apply it"}
 		f.Fix = fmt.Sprintf("keep it in one of them, and let the other depend on that one")
@@ -241,7 +241,7 @@ func (w *world) versions() []Finding {
 					f.Severity = tiers.Warning // which releases of Kubernetes serve it depends on the cluster
 				}
 				if origin.Object.Unstructured != nil {
-					f.Related = append(f.Related, Location{File: origin.Object.File, Line: origin.Object.Line, Note: origin.Object.ID()})
+					f.Related = append(f.Related, w.locationOf(&item{Object: &origin.Object}, origin.Object.ID()))
 				}
 				out = append(out, f)
 			}

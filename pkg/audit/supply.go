@@ -56,13 +56,18 @@ func (w *world) addSupplies(providers []crds.Provider) {
 // or a chart, only takes over what is there. The exception is a folder that is applied by hand: it
 // holds, at its top, the instance that is to install Flux, and other objects of Flux's kinds.
 func (w *world) broughtByFlux(gk schema.GroupKind, o crds.Origin) bool {
-	if !strings.HasSuffix(gk.Group, ".toolkit.fluxcd.io") && gk.Group != "source.extensions.fluxcd.io" {
+	if !fluxGroup(gk.Group) {
 		return false
 	}
 	if w.installer == nil {
 		return o.Class != crds.FromGit
 	}
 	return o.Object.Unstructured != w.installer
+}
+
+// fluxGroup reports whether an API group is one of Flux's components.
+func fluxGroup(group string) bool {
+	return strings.HasSuffix(group, ".toolkit.fluxcd.io") || group == "source.extensions.fluxcd.io"
 }
 
 // findInstaller looks for a FluxInstance in the pass of an entry path that nothing in git syncs,

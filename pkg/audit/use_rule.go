@@ -62,7 +62,7 @@ func (w *world) unorderedPair(i, j int, pairs []usedPair) Finding {
 	}
 	f := w.at(unorderedUse, i, users)
 	for _, pair := range pairs {
-		if at := locationOf(pair.by, pair.by.ID()); !slices.Contains(f.Related, at) {
+		if at := w.locationOf(pair.by, pair.by.ID()); !slices.Contains(f.Related, at) {
 			f.Related = append(f.Related, at)
 		}
 	}

@@ -88,6 +88,7 @@ type world struct {
 	// noCrossNamespace says that the controllers run with --no-cross-namespace-refs, as git has it.
 	noCrossNamespace bool
 	config           *Config
+	lines            func(render.Object) int
 }
 
 func newWorld(g *tiers.Graph, o Options) *world {
@@ -95,7 +96,7 @@ func newWorld(g *tiers.Graph, o Options) *world {
 		graph: g, providers: o.Providers, before: tiers.NewBefore(g), tiers: g.Tiers, index: make(map[tiers.Key]int, len(g.Tiers)),
 		items: make([][]*item, len(g.Tiers)), byRef: map[ref][]*item{}, releases: map[ref]*release{},
 		namespaces: map[ref][]*item{}, children: make([][]int, len(g.Tiers)), sources: make([][]int, len(g.Tiers)),
-		users: map[ref][]int{}, inhabitants: map[ref][]int{}, supplies: map[ref][]supply{}, clusterScoped: map[schema.GroupKind]bool{}, config: o.Config,
+		users: map[ref][]int{}, inhabitants: map[ref][]int{}, supplies: map[ref][]supply{}, clusterScoped: map[schema.GroupKind]bool{}, config: o.Config, lines: o.Lines,
 	}
 	for i, t := range g.Tiers {
 		w.index[t.Key] = i

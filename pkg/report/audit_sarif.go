@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -35,7 +36,11 @@ func auditSARIF(w io.Writer, r *audit.Result, o AuditOptions) error {
 	}
 	report := sarif.NewReport()
 	report.AddRun(run)
-	return report.PrettyWrite(w)
+	if err := report.PrettyWrite(w); err != nil {
+		return fmt.Errorf("writing SARIF: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
 }
 
 func addResult(run *sarif.Run, f audit.Finding, accepted *audit.Acceptance) {
@@ -45,7 +50,7 @@ func addResult(run *sarif.Run, f audit.Finding, accepted *audit.Acceptance) {
 	}
 	res := run.CreateResultForRule(f.Rule).WithLevel(sarifLevel(f.Severity)).
 		WithMessage(sarif.NewTextMessage(strings.Join(text, ". "))).
-		AddPartialFingerprint("standup/v1", f.Fingerprint())
+		WithPartialFingerprints(map[string]string{"standup/v1": f.Fingerprint()})
 	if f.At.File != "" {
 		res.AddLocation(sarifLocation(f.At))
 	}
