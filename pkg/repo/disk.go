@@ -8,7 +8,11 @@ import (
 
 // disk reads a folder of the operating system. It is asked only for names whose links have been
 // resolved by Tree, so it cannot be led out of its root.
-type disk struct{ dir string }
+type disk struct {
+	dir string
+	// ignored is nil outside git.
+	ignored *ignored
+}
 
 func (d disk) full(n *node) string { return filepath.Join(d.dir, filepath.FromSlash(n.path)) }
 
@@ -24,6 +28,9 @@ func (d disk) children(n *node) ([]*node, error) {
 			continue
 		}
 		kids = append(kids, &node{Entry: Entry{Name: e.Name(), Mode: mode}})
+	}
+	if d.ignored != nil {
+		kids = d.ignored.drop(n.path, kids)
 	}
 	return kids, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	git "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 )
 
 // NotARepositoryError says that a folder lies in no git repository where one was needed.
@@ -63,7 +64,17 @@ func Open(dir, ref string) (*Tree, error) {
 	if r != nil && isBare(r, abs) {
 		return nil, fmt.Errorf("%s: a bare repository has no work tree; name a revision", abs)
 	}
-	t.store = disk{dir: abs}
+	d := disk{dir: abs}
+	if r != nil {
+		d.ignored = &ignored{repo: r, prefix: t.Prefix, patterns: map[string][]gitignore.Pattern{}, read: func(name string) []byte {
+			data, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(name)))
+			if err != nil {
+				return nil
+			}
+			return data
+		}}
+	}
+	t.store = d
 	t.root = &node{Entry: Entry{Name: ".", Mode: fs.ModeDir}}
 	return t, nil
 }
