@@ -275,13 +275,13 @@ func (g *gatherer) service(ctx context.Context, id string) {
 
 // ReadyEndpoints counts the addresses of a service's EndpointSlices that are ready to serve.
 func ReadyEndpoints(ctx context.Context, client dynamic.Interface, namespace, service string) (int, error) {
-	slices, err := client.Resource(schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}).
+	list, err := client.Resource(schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}).
 		Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + service})
 	if err != nil {
 		return 0, err
 	}
 	ready := 0
-	for _, slice := range slices.Items {
+	for _, slice := range list.Items {
 		endpoints, _, _ := unstructured.NestedSlice(slice.Object, "endpoints")
 		for _, e := range endpoints {
 			endpoint, _ := e.(map[string]any)
