@@ -91,6 +91,7 @@ func TestOwnerOf(t *testing.T) {
 		{"k3s", managed("deploy@server"), Owner{OwnerPlatform, "deploy@server"}},
 		{"another object", metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "CDI", Name: "cdi"}}}, Owner{OwnerController, "CDI/cdi"}},
 		{"a controller, by its name alone", managed("cilium-operator-generic"), Owner{OwnerController, "cilium-operator-generic"}},
+		{"the operator of Flux, which is not Flux's command line", managed("flux-operator"), Owner{OwnerController, "flux-operator"}},
 		{"nothing to go by", managed(), Owner{}},
 	}
 	for _, test := range tests {

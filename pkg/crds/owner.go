@@ -59,22 +59,22 @@ func ownerByManager(entries []metav1.ManagedFieldsEntry) Owner {
 		}
 	}
 	known := []struct {
-		prefix string
-		by     OwnerKind
+		pattern string // a name, or the beginning of one before "*"
+		by      OwnerKind
 	}{
 		{"kustomize-controller", OwnerFlux},
 		{"flux", OwnerFlux},
 		{"helm-controller", OwnerHelm},
 		{"helm", OwnerHelm},
-		{FieldManager, OwnerPerson},
-		{"kubectl", OwnerPerson},
-		{"k3s", OwnerPlatform},
-		{"rke2", OwnerPlatform},
-		{"deploy@", OwnerPlatform},
+		{"kubectl*", OwnerPerson},
+		{"k3s*", OwnerPlatform},
+		{"rke2*", OwnerPlatform},
+		{"deploy@*", OwnerPlatform},
 	}
 	for _, k := range known {
+		prefix, any := strings.CutSuffix(k.pattern, "*")
 		for _, m := range managers {
-			if strings.HasPrefix(m, k.prefix) {
+			if m == prefix || (any && strings.HasPrefix(m, prefix)) {
 				return Owner{k.by, m}
 			}
 		}

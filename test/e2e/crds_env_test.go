@@ -82,26 +82,41 @@ func (e *crdsEnv) as(kubeconfig string) crds.Clients {
 // push makes files the repository's content and, the first time, points Flux at it.
 func (e *crdsEnv) push(files map[string]string) {
 	e.t.Helper()
-	tree := fstest.MapFS{}
-	for name, data := range files {
-		tree[name] = &fstest.MapFile{Data: []byte(data), Mode: 0o644}
-	}
-	e.pushTree(tree)
+	e.pushTree(crdsTree(files))
 }
 
 func (e *crdsEnv) pushTree(tree fs.FS) {
 	e.t.Helper()
 	first := e.repo.Name == ""
+	e.cloneTree(tree)
+	if first {
+		if err := e.Sync(e.t.Context(), cluster.Sync{Repo: e.repo.Name, Path: e.path}); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+}
+
+// clone makes files the repository's content, and leaves Flux alone.
+func (e *crdsEnv) clone(files map[string]string) {
+	e.t.Helper()
+	e.cloneTree(crdsTree(files))
+}
+
+func (e *crdsEnv) cloneTree(tree fs.FS) {
+	e.t.Helper()
 	r, err := cold.Push(e.t.Context(), e.Cluster, "repo", tree, "test")
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	e.repo = r
-	if first {
-		if err := e.Sync(e.t.Context(), cluster.Sync{Repo: r.Name, Path: e.path}); err != nil {
-			e.t.Fatal(err)
-		}
+}
+
+func crdsTree(files map[string]string) fs.FS {
+	tree := fstest.MapFS{}
+	for name, data := range files {
+		tree[name] = &fstest.MapFile{Data: []byte(data), Mode: 0o644}
 	}
+	return tree
 }
 
 // tierFile is the manifest of a tier with the files of a folder of its name.
