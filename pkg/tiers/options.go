@@ -20,8 +20,9 @@ type Options struct {
 	Objects bool
 	// HelmReleases lists the HelmReleases of every tier.
 	HelmReleases bool
-	// Sources maps Kind/namespace/name of a source to the folder that holds its content: relative
-	// to the tree's root, or absolute, on disk.
+	// Sources maps Kind/namespace/name of a source to the folder that holds its content. A relative
+	// one starts at the tree's root. One inside the tree is read at the tree's revision, one outside
+	// as it is on disk.
 	Sources map[string]string
 	// Lookup answers substituteFrom for ConfigMaps and Secrets that are not in git; may be nil.
 	Lookup render.Lookup

@@ -118,24 +118,31 @@ func (l *loader) whyUnknown(id string) string {
 // mapSources opens the folders of opts.Sources.
 func (l *loader) mapSources() error {
 	for id, dir := range l.opts.Sources {
-		tree, sub := l.tree, filepath.ToSlash(dir)
-		if filepath.IsAbs(dir) {
-			rel, err := filepath.Rel(l.tree.Dir, dir)
-			if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
-				sub = filepath.ToSlash(rel)
-			} else {
-				other, err := repo.Open(dir, "")
-				if err != nil {
-					return &SourceError{Source: id, Dir: dir, Err: err}
-				}
-				tree, sub = other, "."
-			}
-		}
-		c, err := render.NewSource(tree, path.Clean(sub), "")
+		c, err := l.openDir(dir)
 		if err != nil {
 			return &SourceError{Source: id, Dir: dir, Err: err}
 		}
 		l.contents[id] = c
 	}
 	return nil
+}
+
+// openDir opens a folder of the tree, at the revision being read, or one elsewhere on disk.
+func (l *loader) openDir(dir string) (*render.Source, error) {
+	sub := path.Clean(filepath.ToSlash(dir))
+	if filepath.IsAbs(dir) {
+		rel, err := filepath.Rel(l.tree.Dir, dir)
+		if err != nil {
+			return nil, err
+		}
+		sub = filepath.ToSlash(rel)
+	}
+	if sub != ".." && !strings.HasPrefix(sub, "../") {
+		return render.NewSource(l.tree, sub, "")
+	}
+	other, err := repo.Open(filepath.Join(l.tree.Dir, filepath.FromSlash(sub)), "")
+	if err != nil {
+		return nil, err
+	}
+	return render.NewSource(other, ".", "")
 }

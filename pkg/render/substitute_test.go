@@ -1,0 +1,83 @@
+package render
+
+import (
+	"encoding/json"
+	"testing"
+
+	generator "github.com/fluxcd/pkg/kustomize"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSubstituteKeepsWhatItDoesNotKnow(t *testing.T) {
+	v := variables{values: map[string]string{"cluster": "prod", "empty": "", "n": "3"}}
+	for _, c := range []struct {
+		in, want string
+		unknown  []string
+	}{
+		{"${cluster}", "prod", nil},
+		{"a-${cluster}-b", "a-prod-b", nil},
+		{"${empty}", "", nil},
+		{"${other}", "${other}", []string{"other"}},
+		{"${other:=standard}", "standard", nil},
+		{"${other:-standard}", "standard", nil},
+		{"${empty:-standard}", "standard", nil},
+		{"${cluster/prod/dev}", "dev", nil},
+		{"${other/prod/dev}", "${other/prod/dev}", []string{"other"}},
+		{"${other^^}", "${other^^}", []string{"other"}},
+		{"$${cluster}", "${cluster}", nil},
+		{"$${other}", "${other}", nil},
+		{"$cluster and $(cluster)", "$cluster and $(cluster)", nil},
+		{"${b} ${a} ${b}", "${b} ${a} ${b}", []string{"a", "b"}},
+	} {
+		in, err := json.Marshal(map[string]any{"v": c.in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, unknown, err := v.substitute(in)
+		if err != nil {
+			t.Errorf("%s: %v", c.in, err)
+			continue
+		}
+		var got map[string]any
+		if err := json.Unmarshal(out, &got); err != nil {
+			t.Fatal(err)
+		}
+		if s, _ := got["v"].(string); s != c.want && !(c.want == "" && got["v"] == nil) {
+			t.Errorf("%s becomes %v, want %q", c.in, got["v"], c.want)
+		}
+		if d := cmp.Diff(c.unknown, unknown); d != "" {
+			t.Errorf("%s: unknown variables: %s", c.in, d)
+		}
+	}
+}
+
+func TestVariablesMergeInFluxsOrder(t *testing.T) {
+	lookup := func(kind, namespace, name string) (map[string]string, bool) {
+		data, ok := map[string]map[string]string{
+			"ConfigMap/ns/first":  {"a": "first", "b": "first", "c": "first", "d": "first\nline\n"},
+			"ConfigMap/ns/second": {"b": "second", "c": "second", "e": "second"},
+		}[kind+"/"+namespace+"/"+name]
+		return data, ok
+	}
+	p := postBuild{
+		Substitute: map[string]string{"c": "inline"},
+		SubstituteFrom: []generator.SubstituteReference{
+			{Kind: "ConfigMap", Name: "first"}, {Kind: "ConfigMap", Name: "second"},
+			{Kind: "Secret", Name: "absent"}, {Kind: "Secret", Name: "may-be-absent", Optional: true},
+		},
+	}
+	v := p.variables("ns", lookup, map[string]string{"c": "given", "e": "given"})
+	want := map[string]string{"a": "first", "b": "second", "c": "inline", "d": "firstline", "e": "given"}
+	if d := cmp.Diff(want, v.values); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]Reference{{Kind: "Secret", Namespace: "ns", Name: "absent"}}, v.missing); d != "" {
+		t.Error(d)
+	}
+	if v := (&postBuild{}).variables("ns", lookup, map[string]string{"x": "y"}); v.active() {
+		t.Error("substitutes though nothing is defined")
+	}
+	if v := (&postBuild{SubstituteStrategy: "Always"}).variables("ns", nil, nil); !v.active() {
+		t.Error("Always does not substitute")
+	}
+}
