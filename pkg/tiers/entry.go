@@ -3,9 +3,11 @@ package tiers
 import (
 	"bytes"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/yaml"
 
 	"github.com/standup-sh/standup/pkg/repo"
@@ -26,12 +28,16 @@ type Entry struct {
 }
 
 // FindEntries looks through a tree for entry paths: the sync object that flux bootstrap writes,
-// a FluxInstance with a sync - as an object, or in the values of the flux-instance chart - and any
-// other Kustomization that applies the folder it lies in. The result is sorted by path.
+// a FluxInstance with a sync - as an object, or in the values of the flux-instance chart. Where there
+// is none it goes by convention: folders that a Kustomization outside the graph points to, as one made by hand at
+// bootstrap, and the folders below one called clusters that hold Kustomizations. The result is sorted by path.
 func FindEntries(tree *repo.Tree) ([]Entry, error) {
 	f := &finder{tree: tree}
 	if err := f.walk("."); err != nil {
 		return nil, err
+	}
+	if len(f.found) == 0 {
+		f.found = f.byConvention()
 	}
 	slices.SortFunc(f.found, func(a, b Entry) int {
 		if a.Path != b.Path {
@@ -45,6 +51,17 @@ func FindEntries(tree *repo.Tree) ([]Entry, error) {
 type finder struct {
 	tree  *repo.Tree
 	found []Entry
+	// kustomizations are all Flux Kustomizations written in the tree.
+	kustomizations []written
+	// clusters are the folders below one called clusters that kustomize can build.
+	clusters []string
+}
+
+// written is a Kustomization as a file writes it.
+type written struct {
+	Entry
+	// target is the folder its path names.
+	target string
 }
 
 func (f *finder) walk(dir string) error {
@@ -58,18 +75,32 @@ func (f *finder) walk(dir string) error {
 		case strings.HasPrefix(e.Name, "."):
 			// Archives, editors' and forges' folders are no clusters.
 		case e.IsDir():
+			if path.Base(dir) == "clusters" && f.builds(name) {
+				f.clusters = append(f.clusters, name)
+			}
 			if err := f.walk(name); err != nil {
 				return err
 			}
-		case e.Mode == 0 && (path.Ext(name) == ".yaml" || path.Ext(name) == ".yml"):
+		case e.Mode == 0 && isManifest(name):
 			data, err := f.tree.ReadFile(name)
 			if err != nil {
 				return err
+			}
+			if path.Ext(name) == ".gotmpl" {
+				data = action.ReplaceAll(data, []byte("x"))
 			}
 			f.file(name, data)
 		}
 	}
 	return nil
+}
+
+// action is an expression of a Go template, which helmfile's values files may hold.
+var action = regexp.MustCompile(`\{\{[^{}]*\}\}`)
+
+func isManifest(name string) bool {
+	name = strings.TrimSuffix(name, ".gotmpl")
+	return path.Ext(name) == ".yaml" || path.Ext(name) == ".yml"
 }
 
 // file looks at one manifest. Most are dismissed by their text alone.
@@ -133,6 +164,7 @@ func (f *finder) selfApplied(e Entry, spec map[string]any) {
 	rel := strings.TrimPrefix(path.Clean("/"+p), "/")
 	ref := nested(spec, "sourceRef")
 	e.Source, _ = ref["kind"].(string)
+	f.note(e, rel)
 	for _, root := range ancestors(path.Dir(e.File)) {
 		full := path.Join(root, rel)
 		if rel != "" && f.isDir(full) && (full == path.Dir(e.File) || strings.HasPrefix(e.File, full+"/")) && path.Base(e.File) == "gotk-sync.yaml" {
@@ -140,6 +172,82 @@ func (f *finder) selfApplied(e Entry, spec map[string]any) {
 			f.found = append(f.found, e)
 			return
 		}
+	}
+}
+
+// note remembers a Kustomization whose path exists.
+func (f *finder) note(e Entry, rel string) {
+	for _, root := range ancestors(path.Dir(e.File)) {
+		if full := path.Join(root, rel); rel != "" && f.isDir(full) {
+			e.Root = root
+			f.kustomizations = append(f.kustomizations, written{Entry: e, target: full})
+			return
+		}
+	}
+}
+
+// builds reports whether a folder has a kustomization file.
+func (f *finder) builds(dir string) bool {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if e, err := f.tree.Stat(path.Join(dir, name)); err == nil && !e.IsDir() {
+			return true
+		}
+	}
+	return false
+}
+
+// byConvention finds entry paths without a sync object.
+func (f *finder) byConvention() []Entry {
+	holds := map[string]bool{}
+	for _, k := range f.kustomizations {
+		for _, dir := range ancestors(path.Dir(k.File)) {
+			holds[dir] = true
+		}
+	}
+	var out []Entry
+	for _, k := range f.kustomizations {
+		self := k.target == path.Dir(k.File)
+		// One that no other Kustomization applies, and that applies Kustomizations.
+		applied := slices.ContainsFunc(f.kustomizations, func(o written) bool {
+			return o.File != k.File && below(k.File, o.target)
+		})
+		if self || (!applied && holds[k.target] && !below(k.File, k.target) && !strings.Contains("/"+k.File, "/clusters/")) {
+			e := k.Entry
+			e.Path = k.target
+			out = append(out, e)
+		}
+	}
+	for dir := range holds {
+		if path.Base(path.Dir(dir)) == "clusters" && !f.builds(dir) {
+			out = append(out, Entry{Path: f.descend(dir, holds)})
+		}
+	}
+	for _, dir := range f.clusters {
+		out = append(out, Entry{Path: dir})
+	}
+	return out
+}
+
+func below(file, dir string) bool { return dir == "." || strings.HasPrefix(file, dir+"/") }
+
+// descend goes down as long as one single folder holds all the Kustomizations.
+func (f *finder) descend(dir string, holds map[string]bool) string {
+	for {
+		var next []string
+		for _, k := range f.kustomizations {
+			if path.Dir(k.File) == dir {
+				return dir
+			}
+		}
+		for h := range holds {
+			if path.Dir(h) == dir {
+				next = append(next, h)
+			}
+		}
+		if len(next) != 1 || f.builds(dir) {
+			return dir
+		}
+		dir = next[0]
 	}
 }
 

@@ -36,7 +36,7 @@ type Options struct {
 type NoEntryError struct{ Dir string }
 
 func (e *NoEntryError) Error() string {
-	return fmt.Sprintf("%s: no entry path found: no gotk-sync.yaml, no FluxInstance with a sync path", e.Dir)
+	return fmt.Sprintf("%s: no entry path found: no gotk-sync.yaml, no FluxInstance with a sync path, no folder of Kustomizations below one called clusters", e.Dir)
 }
 
 // AmbiguousEntryError says that a repository has several entry paths.
