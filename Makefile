@@ -34,6 +34,7 @@ race: ## the short tests under the race detector
 .PHONY: bench
 bench: ## every benchmark, as ratios against the alternative or the floor
 	go test -short -run '^$$' -bench . -timeout $(TEST_TIMEOUT) ./pkg/...
+	STANDUP_VERDICTS=300 go test -count 1 -v -run TestE2EVerdicts -timeout $(TEST_TIMEOUT) ./test/e2e
 
 .PHONY: bench-coldstart
 bench-coldstart: ## cold starts on the real control plane: Flux alone, a script, standup

@@ -108,7 +108,7 @@ func auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) (*audit.R
 	if err != nil {
 		return nil, err
 	}
-	options.Lines = source.Line
+	options.Lines, options.Steps = source.Line, audit.FindSteps(tree.FS(), catalogue)
 	options.Providers = crds.Providers(graph, catalogue, nil, nil)
 	return audit.Run(graph, options), nil
 }

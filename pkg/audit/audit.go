@@ -189,6 +189,9 @@ func (w *world) problems(all []Finding) []Finding {
 			continue
 		}
 		f := Finding{Rule: p.Rule, Severity: p.Severity, Tier: p.Tier, At: Location{File: p.File, Line: p.Line}, Evidence: crds.EvidenceGit, Message: shorten(p.Message)}
+		if why := w.doubtful(p); why != "" && f.Severity == tiers.Error {
+			f.Severity, f.Cause = tiers.Warning, []string{"not certain: " + why}
+		}
 		out = append(out, f)
 	}
 	return out

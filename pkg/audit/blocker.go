@@ -165,11 +165,28 @@ func (w *world) perhaps(dependency ref) bool {
 func (r *replay) buildProblem(i int) *tiers.Problem {
 	for j := range r.graph.Problems {
 		p := &r.graph.Problems[j]
-		if p.Tier == r.tiers[i].Key && p.Severity == tiers.Error && breaksBuild(p.Rule) {
+		if p.Tier == r.tiers[i].Key && p.Severity == tiers.Error && breaksBuild(p.Rule) && r.doubtful(*p) == "" {
 			return p
 		}
 	}
 	return nil
+}
+
+// doubtful says why a problem of the graph may be none on the cluster; empty when it is one.
+func (w *world) doubtful(p tiers.Problem) string {
+	switch p.Rule {
+	case problemVariable:
+		if w.injected {
+			return "an admission webhook changes Kustomizations, and may add the variable"
+		}
+	case problemBuild:
+		for _, other := range w.graph.Problems {
+			if other.Tier == p.Tier && other.Rule == problemRemote {
+				return "a base of the tier was not fetched, and may hold what is missing"
+			}
+		}
+	}
+	return ""
 }
 
 // invalid is the graph's account of a Kustomization that the API server would refuse, which ends the

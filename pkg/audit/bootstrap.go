@@ -160,24 +160,77 @@ func (c *Config) addHelmfile(files fs.FS, e Entry, catalogue *crds.Catalogue) er
 	if len(charts) == 0 {
 		return c.fail(e, "helmfile: there is no release in %s", e.Value)
 	}
+	c.declared = append(c.declared, broughtBy(charts, e, catalogue)...)
+	return nil
+}
+
+// broughtBy lists the kinds that come with charts of these names, as far as the catalogue knows.
+func broughtBy(charts []string, e Entry, catalogue *crds.Catalogue) []declaredKind {
+	named := func(names []string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(charts, name) })
+	}
+	var out []declaredKind
 	for _, known := range catalogue.Charts {
-		if slices.ContainsFunc(known.Charts, func(name string) bool { return slices.Contains(charts, name) }) {
-			for _, group := range known.Groups {
-				c.declared = append(c.declared, declaredKind{schema.GroupKind{Group: group}, e})
-			}
+		if !named(known.Charts) {
+			continue
+		}
+		for _, group := range known.Groups {
+			out = append(out, declaredKind{schema.GroupKind{Group: group}, e})
 		}
 	}
 	for _, operator := range catalogue.Operators {
-		if operator.Startup == nil || !slices.ContainsFunc(operator.Startup.Charts, func(name string) bool { return slices.Contains(charts, name) }) {
+		if operator.Startup == nil || !named(operator.Startup.Charts) {
 			continue
 		}
 		for _, creation := range operator.Creates {
 			if creation.Group != "" {
-				c.declared = append(c.declared, declaredKind{schema.GroupKind{Group: creation.Group}, e})
+				out = append(out, declaredKind{schema.GroupKind{Group: creation.Group}, e})
 			}
 		}
 	}
-	return nil
+	return out
+}
+
+// Step is a file in the repository that looks like a step before Flux, and the kinds it would bring.
+// Nobody has said that it is one: what it brings makes a verdict doubtful, and no more.
+type Step struct {
+	File  string
+	kinds []declaredKind
+}
+
+// FindSteps looks through a tree for helmfiles. Files that are no plain YAML, and folders whose name
+// says that they are laid aside, are passed over.
+func FindSteps(files fs.FS, catalogue *crds.Catalogue) []Step {
+	var out []Step
+	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read is no step
+		}
+		if d.IsDir() {
+			if base := strings.TrimPrefix(d.Name(), "."); slices.Contains([]string{"git", "archive", "node_modules"}, base) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.Contains(name, "helmfile") || !isYAML(name) {
+			return nil
+		}
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil //nolint:nilerr // see above
+		}
+		charts, _ := helmfileCharts(data)
+		if kinds := broughtBy(charts, Entry{Value: name}, catalogue); len(kinds) > 0 {
+			out = append(out, Step{File: name, kinds: kinds})
+		}
+		return nil
+	})
+	return out
+}
+
+// brings reports whether the step would bring a kind.
+func (s Step) brings(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(s.kinds, func(d declaredKind) bool { return d.covers(gk) })
 }
 
 // helmfileCharts lists the base names of the charts of a helmfile's releases.

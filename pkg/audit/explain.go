@@ -114,23 +114,48 @@ func (w *world) locationOf(it *item, note string) Location {
 
 func samePlace(a, b Location) bool { return a.File == b.File && a.Line == b.Line }
 
-// doubt makes an error that rests on what git does not hold a warning, where some of git is not
-// known: the missing part may be in a base that was not fetched, or in another repository.
+// doubt makes a warning of an error that rests on what git does not hold, where something outside of
+// what was read may hold it.
 func (r *replay) doubt(f *Finding, c cause) {
+	if f.Severity != tiers.Error {
+		return
+	}
+	if why := r.doubtAbout(*f, c); why != "" {
+		f.Severity = tiers.Warning
+		f.Cause = append(f.Cause, "not certain: "+why)
+	}
+}
+
+// doubtAbout says why an error may be none; empty when it is certain.
+func (r *replay) doubtAbout(f Finding, c cause) string {
 	absence := []string{
 		samePassSecondOrder, constraintBesideTemplate, samePassChart, classBeforeChart, providerDownstream, providerNeverRuns,
 		samePassNamespace, namespaceDownstream, samePassAccount, ownInput, inputDownstream, useDownstream,
 	}
-	if f.Severity != tiers.Error || !slices.Contains(absence, f.Rule) {
-		return
+	if !slices.Contains(absence, f.Rule) {
+		return ""
 	}
 	for i, t := range r.tiers {
 		if t.Opaque != "" && (slices.Contains(c.members, i) || !slices.Contains(c.blocked, i)) {
-			f.Severity = tiers.Warning
-			f.Cause = append(f.Cause, fmt.Sprintf("not certain: the objects of %s are not all known (%s)", t.Key, shorten(t.Opaque)))
-			return
+			return fmt.Sprintf("the objects of %s are not all known (%s)", t.Key, shorten(t.Opaque))
 		}
 	}
+	root := r.tiers[r.index[f.Tier]].Parent == nil
+	for _, b := range c.blockers {
+		switch {
+		case b.kind == byNamespace && root:
+			return fmt.Sprintf("who creates %s by hand may create the namespace as well", f.Tier)
+		case b.kind == byInput && slices.ContainsFunc(r.byRef[b.what], func(it *item) bool { return it.Encrypted() }):
+			return fmt.Sprintf("%s is encrypted in git, and a bootstrap step may apply it first", b.what)
+		case b.kind == byKind && slices.Contains(f.Objects, b.item.ID()):
+			for _, s := range r.steps {
+				if s.brings(b.item.gk) {
+					return fmt.Sprintf("%s looks like a step before Flux that brings the kind; if it is, declare it in %s under beforeFlux.helmfile", s.File, ConfigFile)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // shorten keeps a message to what fits on a few lines.

@@ -141,6 +141,8 @@ type Options struct {
 	// Providers say where the kinds come from (crds.Providers of the same graph). Kinds that are not
 	// among them are unknown.
 	Providers []crds.Provider
+	// Steps are files that look like steps before Flux: see [FindSteps].
+	Steps []Step
 	// Lines tells on which line of its file an object is written, where the object itself does not say:
 	// render.Source.Line of the tree that was loaded. It is asked only for objects that a finding
 	// names; nil leaves lines out.

@@ -104,7 +104,7 @@ func (f fixture) audit(t *testing.T) (*audit.Result, *repo.Tree) {
 		t.Fatal(err)
 	}
 	return audit.Run(g, audit.Options{
-		Lines: src.Line, Config: config, Providers: crds.Providers(g, catalogue, nil, nil), Now: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
+		Lines: src.Line, Steps: audit.FindSteps(tree.FS(), catalogue), Config: config, Providers: crds.Providers(g, catalogue, nil, nil), Now: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 	}), tree
 }
 

@@ -89,6 +89,9 @@ type world struct {
 	noCrossNamespace bool
 	config           *Config
 	lines            func(render.Object) int
+	steps            []Step
+	// injected says that an admission webhook adds to Kustomizations, variables for one.
+	injected bool
 }
 
 func newWorld(g *tiers.Graph, o Options) *world {
@@ -96,7 +99,7 @@ func newWorld(g *tiers.Graph, o Options) *world {
 		graph: g, providers: o.Providers, before: tiers.NewBefore(g), tiers: g.Tiers, index: make(map[tiers.Key]int, len(g.Tiers)),
 		items: make([][]*item, len(g.Tiers)), byRef: map[ref][]*item{}, releases: map[ref]*release{},
 		namespaces: map[ref][]*item{}, children: make([][]int, len(g.Tiers)), sources: make([][]int, len(g.Tiers)),
-		users: map[ref][]int{}, inhabitants: map[ref][]int{}, supplies: map[ref][]supply{}, clusterScoped: map[schema.GroupKind]bool{}, config: o.Config, lines: o.Lines,
+		users: map[ref][]int{}, inhabitants: map[ref][]int{}, supplies: map[ref][]supply{}, clusterScoped: map[schema.GroupKind]bool{}, config: o.Config, lines: o.Lines, steps: o.Steps,
 	}
 	for i, t := range g.Tiers {
 		w.index[t.Key] = i
@@ -151,6 +154,9 @@ func (w *world) addItems(i int, t *tiers.Tier) {
 			w.addRelease(it)
 		case forbidsCrossNamespace(it):
 			w.noCrossNamespace = true
+		}
+		if injectsVariables(it) {
+			w.injected = true
 		}
 	}
 	slices.SortStableFunc(w.items[i], func(a, b *item) int { return int(a.stage) - int(b.stage) })
@@ -222,6 +228,25 @@ func forbidsCrossNamespace(it *item) bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// injectsVariables reports whether an object is, or installs, an admission webhook that changes
+// Kustomizations on their way in: git does not show them as they will be.
+func injectsVariables(it *item) bool {
+	switch it.gk.Kind {
+	case "MutatingWebhookConfiguration":
+		for _, hook := range list(it.Object.Object, "webhooks") {
+			for _, rule := range list(hook, "rules") {
+				groups, _, _ := unstructured.NestedStringSlice(rule, "apiGroups")
+				if slices.Contains(groups, kustomizev1.GroupVersion.Group) {
+					return true
+				}
+			}
+		}
+	case helmv2.HelmReleaseKind, "OCIRepository":
+		return it.GetName() == "kustomize-mutating-webhook"
 	}
 	return false
 }

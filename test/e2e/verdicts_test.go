@@ -39,6 +39,7 @@ func TestE2EVerdictsEqualReality(t *testing.T) {
 		b.compare()
 		agreed += len(b.repos)
 		tiers += b.tiers()
+		t.Logf("%d repositories, %d tiers so far", agreed, tiers)
 	}
 	t.Logf("%d repositories, %d tiers: every verdict is what Flux did", agreed, tiers)
 }
