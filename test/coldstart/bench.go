@@ -70,7 +70,7 @@ func (b *bench) scenario(ctx context.Context, s scenario, ways []string) (row, e
 func (b *bench) once(ctx context.Context, s scenario, way string) (time.Duration, *reconcileTimes, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.limit)
 	defer cancel()
-	c, err := cluster.Start(ctx, cluster.Options{Progress: func(e build.Event) { fmt.Fprintln(b.log, e) }})
+	c, err := cluster.Start(ctx, cluster.Options{Progress: build.Printer(b.log)})
 	if err != nil {
 		return 0, nil, err
 	}

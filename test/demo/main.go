@@ -50,7 +50,7 @@ func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, "\n# "+forma
 
 func (d *demo) run(ctx context.Context) error {
 	d.say("Starting a control plane: etcd, Kubernetes, Flux's controllers, a git server.")
-	c, err := cluster.Start(ctx, cluster.Options{Progress: func(e build.Event) { fmt.Fprintln(d.out, e) }})
+	c, err := cluster.Start(ctx, cluster.Options{Progress: build.Printer(d.out)})
 	if err != nil {
 		return err
 	}
