@@ -3,68 +3,15 @@ package crds
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
-
-// Clients reach one API server.
-type Clients struct {
-	Dynamic       dynamic.Interface
-	Discovery     discovery.DiscoveryInterface
-	APIExtensions apiextensions.Interface
-}
-
-// Options say what is in git and how patient to be. Graph and Catalogue are required.
-type Options struct {
-	// Graph is what git holds at the revision that the cluster has, built with objects.
-	Graph     *tiers.Graph
-	Catalogue *Catalogue
-	// Rendered are charts that were rendered; may be nil.
-	Rendered *Rendered
-	// Rules are Flux's rules; nil is Flux as it is shipped.
-	Rules *flux.Rules
-	// Timeout is how long a kind may take to appear, and a pass to end; 5 minutes when zero.
-	Timeout time.Duration
-	// Poll is how often the cluster is asked; half a second when zero.
-	Poll time.Duration
-	// DryRun finds out what would be written, with server-side dry runs, and writes nothing.
-	DryRun bool
-	// Bundle are CRDs that the user keeps; [Run] creates those that are missing before all else. May
-	// be nil.
-	Bundle *Bundle
-	// Cold makes [Run] create the CRDs of git and of Charts before all else.
-	Cold bool
-	// Charts are the CRDs of rendered charts, for Cold.
-	Charts []ChartDefinition
-	// Now is the clock; time.Now when nil.
-	Now func() time.Time
-}
-
-func (o Options) complete() Options {
-	if o.Rules == nil {
-		o.Rules = new(flux.Rules)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Minute
-	}
-	if o.Poll == 0 {
-		o.Poll = 500 * time.Millisecond
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return o
-}
 
 // Free makes the next pass of one tier succeed as far as its kinds are concerned: it applies the
 // objects that bring the missing kinds, and what those need, then waits until the API server serves
@@ -146,40 +93,6 @@ func (f *freer) free(ctx context.Context) error {
 		return f.partial(ctx, plan)
 	}
 	return f.rounds(ctx, plan)
-}
-
-func (f *freer) discover(ctx context.Context) error {
-	served, err := discoverFor(ctx, f.clients.Discovery, []*tiers.Tier{f.tier}, f.opts.Poll)
-	if err == nil {
-		f.served = served
-	}
-	return err
-}
-
-// discoverFor is [Discover], tried again for a while when a group that the tiers use cannot be
-// described: for a moment after a CRD was created its group is listed as stale.
-func discoverFor(ctx context.Context, client discovery.DiscoveryInterface, needed []*tiers.Tier, poll time.Duration) (*Served, error) {
-	const tries = 10
-	for try := 1; ; try++ {
-		served, err := Discover(client)
-		if err != nil || try == tries || !served.failsFor(needed) {
-			return served, err
-		}
-		if err := pause(ctx, poll); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (s *Served) failsFor(needed []*tiers.Tier) bool {
-	for _, t := range needed {
-		for _, o := range t.Objects {
-			if s.Failed(o.GroupVersionKind().GroupVersion()) != "" {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // hopeless is the error for kinds of a tier that neither Flux nor standup brings. Of a kind that
@@ -366,71 +279,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
-}
-
-// partial applies all of a tier whose kinds exist, stage by stage as Flux would.
-func (f *freer) partial(ctx context.Context, plan TierPlan) error {
-	f.outcome.Partial = true
-	kinds := stuckKinds(plan)
-	f.emit(Event{Kind: EventPartial, Tier: f.tier.Key, Kinds: kinds, Message: partialReason(plan)})
-	for stage := flux.StageDefinitions; stage <= flux.StageRest; stage++ {
-		objects := f.ofStage(stage)
-		if len(objects) == 0 {
-			continue
-		}
-		if err := f.applyAll(ctx, objects); err != nil {
-			return err
-		}
-		if stage == flux.StageDefinitions && !f.opts.DryRun {
-			if err := f.discover(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	if f.opts.DryRun {
-		return nil
-	}
-	known := slices.ContainsFunc(plan.Missing, func(m Missing) bool { return m.Verdict == Deadlocked })
-	if !known && f.outcome.Changed() == 0 {
-		return &UnknownProviderError{Tier: f.tier.Key, Kinds: kinds}
-	}
-	return f.await(ctx, kinds, nil)
-}
-
-func partialReason(plan TierPlan) string {
-	for _, m := range plan.Missing {
-		if m.Verdict == Deadlocked {
-			return fmt.Sprintf("%s is to be brought by %s, whose operator is part of the same tier", kindName(m.GroupVersionKind), m.Origin.Object.ID())
-		}
-	}
-	return "nothing is known to bring " + kindList(stuckKinds(plan))
-}
-
-// ofStage lists what a partial apply may write of one stage, leaving out and naming what it may not.
-func (f *freer) ofStage(stage flux.ApplyStage) []wanted {
-	var objects []wanted
-	for _, o := range f.tier.Objects {
-		w := wanted{Object: o, tier: f.tier, why: "part of the tier"}
-		switch {
-		case flux.Stage(o.Unstructured, nil) != stage || flux.Skipped(o.Unstructured, nil):
-		case !f.served.Has(o.GroupVersionKind()):
-			f.exclude(w, "its kind is not served")
-		case sealed(o):
-			f.exclude(w, "encrypted with SOPS")
-		default:
-			objects = append(objects, w)
-		}
-	}
-	return objects
-}
-
-// stuckKinds are the kinds that keep a tier from passing and that freeing it is about.
-func stuckKinds(plan TierPlan) []schema.GroupVersionKind {
-	var kinds []schema.GroupVersionKind
-	for _, m := range plan.Missing {
-		if m.Verdict == Deadlocked || (plan.Partial && m.Verdict == NotKnown) {
-			kinds = append(kinds, m.GroupVersionKind)
-		}
-	}
-	return kinds
 }

@@ -1,14 +1,18 @@
 package crds
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
+
+	"github.com/standup-sh/standup/pkg/tiers"
 )
 
 // Resource is how a kind is served.
@@ -112,4 +116,38 @@ func Discover(client discovery.DiscoveryInterface) (*Served, error) {
 		}
 	}
 	return served, nil
+}
+
+func (f *freer) discover(ctx context.Context) error {
+	served, err := discoverFor(ctx, f.clients.Discovery, []*tiers.Tier{f.tier}, f.opts.Poll)
+	if err == nil {
+		f.served = served
+	}
+	return err
+}
+
+// discoverFor is [Discover], tried again for a while when a group that the tiers use cannot be
+// described: for a moment after a CRD was created its group is listed as stale.
+func discoverFor(ctx context.Context, client discovery.DiscoveryInterface, needed []*tiers.Tier, poll time.Duration) (*Served, error) {
+	const tries = 10
+	for try := 1; ; try++ {
+		served, err := Discover(client)
+		if err != nil || try == tries || !served.failsFor(needed) {
+			return served, err
+		}
+		if err := pause(ctx, poll); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Served) failsFor(needed []*tiers.Tier) bool {
+	for _, t := range needed {
+		for _, o := range t.Objects {
+			if s.Failed(o.GroupVersionKind().GroupVersion()) != "" {
+				return true
+			}
+		}
+	}
+	return false
 }

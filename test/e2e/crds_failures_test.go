@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,19 @@ func TestE2ECrdsSaysWhatIsWrong(t *testing.T) {
 		assertAs[*crds.NotServedError](t, err)
 		assertAs[*crds.OperatorNotRunningError](t, err)
 	})
+	t.Run("interrupted, and gone on with: the kind has come meanwhile", func(t *testing.T) {
+		e.waitStuck("absent", "Made")
+		must(t, e.Apply(t.Context(), crdFile(failGroup("absent"), "v1", "Made", "mades", "Cluster")))
+		only := e.opts
+		only.Graph = subgraph(e.opts.Graph, "platform", "absent")
+		result, err := crds.Run(t.Context(), e.clients, only, nil)
+		must(t, err)
+		if !slices.Contains(result.Nudged, tiers.Key{Namespace: "flux-system", Name: "absent"}) {
+			t.Errorf("nudged: %v", result.Nudged)
+		}
+		e.waitReady("absent")
+		e.nothingOfOurs(e.object(failGroup("absent"), "v1", "Trigger", "", "it"))
+	})
 	t.Run("the operator is scaled to nothing", func(t *testing.T) {
 		must(t, e.Apply(t.Context(), "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: scaled-operator, namespace: default}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}\n"))
 		err := e.free(t, e.clients, "scaled", "operator of scaled is not available: Deployment/default/scaled-operator: it is scaled to 0", 1)
@@ -229,6 +243,18 @@ webhooks:
 		err := e.free(t, e.clients, "revision", "Kustomization/flux-system/revision: the cluster is at revision main@sha1:", 0)
 		assertAs[*crds.RevisionError](t, err)
 	})
+}
+
+// subgraph keeps some tiers of a graph.
+func subgraph(graph *tiers.Graph, names ...string) *tiers.Graph {
+	part := *graph
+	part.Tiers = nil
+	for _, tier := range graph.Tiers {
+		if slices.Contains(names, tier.Name) {
+			part.Tiers = append(part.Tiers, tier)
+		}
+	}
+	return &part
 }
 
 // requestSource asks for a look at git and waits until the pushed commit is the artifact.

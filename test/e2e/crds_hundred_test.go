@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/render"
+	"github.com/standup-sh/standup/pkg/tiers"
+	"github.com/standup-sh/standup/test/cluster"
+)
+
+// TestE2ECrdsOfAHundredTiersTakesNoTime: where nothing is missing, a run is two or three requests.
+func TestE2ECrdsOfAHundredTiersTakesNoTime(t *testing.T) {
+	c := cluster.New(t, cluster.Options{Components: cluster.API()})
+	e := &crdsEnv{Cluster: c, t: t, clients: clientsOf(t, c.RESTConfig())}
+	graph := &tiers.Graph{}
+	for i := range 100 {
+		name := fmt.Sprintf("tier-%03d", i)
+		must(t, c.Apply(t.Context(), tierFile(name, "")))
+		tier := &tiers.Tier{Key: tiers.Key{Namespace: "flux-system", Name: name}, Kustomization: &kustomizev1.Kustomization{}}
+		for j := range 20 {
+			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+			o.SetNamespace("default")
+			o.SetName(fmt.Sprintf("%s-%d", name, j))
+			tier.Objects = append(tier.Objects, render.Object{Unstructured: o})
+		}
+		if i > 0 {
+			graph.Edges = append(graph.Edges, tiers.Edge{From: tier.Key, To: graph.Tiers[i-1].Key, Kind: tiers.DependsOn})
+		}
+		graph.Tiers = append(graph.Tiers, tier)
+	}
+	catalogue, err := crds.DefaultCatalogue()
+	must(t, err)
+	var took time.Duration
+	writes := e.writesOf(func() {
+		begin := time.Now()
+		e.mustRun(crds.Options{Graph: graph, Catalogue: catalogue})
+		took = time.Since(begin)
+	})
+	t.Logf("a run took %d ms", took.Milliseconds())
+	if len(writes) != 0 || took > 2*time.Second {
+		t.Errorf("%d writes in %.1f s", len(writes), took.Seconds())
+	}
+}
