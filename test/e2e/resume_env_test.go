@@ -195,7 +195,7 @@ func (s *stage) run(ctx context.Context) attempt {
 	}
 	a := attempt{writes: map[string]int{}}
 	begin := time.Now()
-	live := resume.NewCluster(s.client, wait.WatchOptions{Sources: wait.SourceKinds(s.graph)})
+	live := resume.NewCluster(s.client, s.watched())
 	a.err = resume.Run(ctx, live, opts, func(e resume.Event) {
 		line := fmt.Sprintf("%7.2fs %s", e.Time.Sub(begin).Seconds(), e.Kind)
 		switch {
@@ -211,6 +211,14 @@ func (s *stage) run(ctx context.Context) attempt {
 	})
 	a.took = time.Since(begin)
 	return a
+}
+
+// watched leaves out what only the scenario with HelmReleases has.
+func (s *stage) watched() wait.WatchOptions {
+	if s.namespace == "helm" {
+		return resume.Watched(s.graph)
+	}
+	return wait.WatchOptions{Sources: wait.SourceKinds(s.graph)}
 }
 
 // ended reads what an error says is pending, and why.

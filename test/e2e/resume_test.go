@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/resume"
@@ -106,6 +108,48 @@ func TestE2EResumeScenarios(t *testing.T) {
 			a := st.runOrKill()
 			st.wants(a)
 		})
+	}
+	t.Run("helm-releases", func(t *testing.T) { helmReleases(t, e) })
+}
+
+// helmReleases lets a run resume two releases of a tier, the second on the first. In place of
+// helm-controller the test says that the first is installed.
+func helmReleases(t *testing.T, e *resumeEnv) {
+	st := e.stage(t, model.Scenario{Name: "helm-releases", Tiers: []model.Tier{{Name: "a"}}}, "helm")
+	release := func(name, spec string) string {
+		return fmt.Sprintf("apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: %s\n  namespace: helm\n"+
+			"  labels: {kustomize.toolkit.fluxcd.io/name: a, kustomize.toolkit.fluxcd.io/namespace: helm}\n"+
+			"spec: {interval: 1h, suspend: true, chartRef: {kind: OCIRepository, name: x}%s}\n", name, spec)
+	}
+	if err := e.Apply(t.Context(), release("one", "")+"---\n"+release("two", ", dependsOn: [{name: one}]")); err != nil {
+		t.Fatal(err)
+	}
+	installed := make(chan error, 1)
+	go func() {
+		gvk := schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"}
+		err := e.WaitFor(t.Context(), gvk, "helm", "one", func(o *unstructured.Unstructured) bool {
+			suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
+			if suspended {
+				return false
+			}
+			status := o.DeepCopy()
+			status.Object = map[string]any{
+				"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": map[string]any{"name": "one", "namespace": "helm"},
+				"status": map[string]any{
+					"observedGeneration": o.GetGeneration(), "lastHandledReconcileAt": o.GetAnnotations()[flux.RequestAnnotation],
+					"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "InstallSucceeded", "message": "", "lastTransitionTime": "2026-11-30T00:00:00Z"}},
+				},
+			}
+			return e.ApplyStatus(t.Context(), status) == nil
+		})
+		installed <- err
+	}()
+	a := st.run(t.Context())
+	if err := <-installed; err != nil {
+		t.Fatal(err)
+	}
+	if a.err != nil || a.writes["one"] != 1 || a.writes["two"] != 1 {
+		t.Errorf("%v, writes %v\n%s", a.err, a.writes, strings.Join(a.log, "\n"))
 	}
 }
 
