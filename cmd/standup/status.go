@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -63,31 +62,15 @@ func (a *app) status(c *cli.Context) error {
 
 // snapshot reads the tiers' live objects once.
 func (s *session) snapshot(ctx context.Context) (flux.Snapshot, error) {
-	read := errors.New("read")
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var snapshot flux.Snapshot
-	err := wait.Watch(ctx, s.Dynamic, wait.WatchOptions{Sources: wait.SourceKinds(s.graph)}, func(first flux.Snapshot) {
-		snapshot = first
-		cancel(read)
-	})
-	if errors.Is(err, read) {
-		return snapshot, nil
-	}
-	return snapshot, err
+	return wait.Look(ctx, s.Dynamic, wait.WatchOptions{Sources: wait.SourceKinds(s.graph)})
 }
 
 // diagnose says where every tier stands and, after a closer look at the cluster, why.
 func (s *session) diagnose(ctx context.Context, snapshot flux.Snapshot) ([]wait.TierStatus, []wait.Diagnosis, error) {
 	now := time.Now()
-	statuses := wait.Status(s.graph, snapshot, now)
-	causes := wait.Diagnose(s.graph, snapshot, wait.Evidence{}, now)
-	if len(causes) == 0 {
-		return statuses, nil, nil
-	}
-	evidence, err := wait.Gather(ctx, s.clients(), snapshot, causes, now)
+	causes, err := wait.Explain(ctx, s.clients(), s.graph, snapshot, now)
 	if err != nil {
 		return nil, nil, err
 	}
-	return statuses, wait.Diagnose(s.graph, snapshot, evidence, now), nil
+	return wait.Status(s.graph, snapshot, now), causes, nil
 }

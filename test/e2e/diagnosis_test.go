@@ -415,7 +415,8 @@ func (e *diagnosisEnv) requests(mark cluster.Mark) {
 	for _, entry := range cluster.Select(entries, cluster.ByUserAgent(waitAgent)) {
 		switch entry.Resource {
 		case "kustomizations", "gitrepositories", "helmreleases":
-			if entry.Verb == "list" || entry.Verb == "watch" {
+			// A kind whose CRD is only just served answers 429 while its storage is made.
+			if (entry.Verb == "list" || entry.Verb == "watch") && entry.Code < 300 {
 				count[entry.Verb+" "+entry.Resource]++
 			}
 		}
