@@ -158,13 +158,6 @@ func (e *PassError) Error() string {
 	return fmt.Sprintf("Kustomization/%s: %s: %s", e.Tier, e.Reason, e.Message)
 }
 
-// RemoteError says that a tier's objects belong to another cluster.
-type RemoteError struct{ Tier tiers.Key }
-
-func (e *RemoteError) Error() string {
-	return fmt.Sprintf("Kustomization/%s: spec.kubeConfig sends its objects to another cluster", e.Tier)
-}
-
 // kindList writes kinds as Kind.group/version, sorted.
 func kindList(kinds []schema.GroupVersionKind) string {
 	names := make([]string, 0, len(kinds))

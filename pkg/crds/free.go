@@ -23,7 +23,7 @@ import (
 // for this tier at an earlier revision. The outcome says what was written also when there is an
 // error; interrupted anywhere, the next call goes on.
 //
-// Errors: [NotYetError], [RevisionError], [RemoteError], [EncryptedError], [ConflictError],
+// Errors: [NotYetError], [RevisionError], [MissingKindError], [EncryptedError], [ConflictError],
 // [RefusedError], [OrphanError], [NotServedError] with the cause in it, [UnknownProviderError], or
 // ctx's. emit may be nil.
 func Free(ctx context.Context, clients Clients, tier tiers.Key, opts Options, emit func(Event)) (Outcome, error) {
@@ -69,9 +69,6 @@ func (f *freer) free(ctx context.Context) error {
 	plan, lacks := f.plan(ctx, flux.Snapshot{})
 	if !lacks {
 		return nil
-	}
-	if f.tier.Kustomization.Spec.KubeConfig != nil {
-		return &RemoteError{Tier: f.tier.Key}
 	}
 	live, err := f.snapshot(ctx)
 	if err != nil {

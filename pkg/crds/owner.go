@@ -72,9 +72,9 @@ func ownerByManager(entries []metav1.ManagedFieldsEntry) Owner {
 		{"deploy@*", OwnerPlatform},
 	}
 	for _, k := range known {
-		prefix, any := strings.CutSuffix(k.pattern, "*")
+		prefix, open := strings.CutSuffix(k.pattern, "*")
 		for _, m := range managers {
-			if m == prefix || (any && strings.HasPrefix(m, prefix)) {
+			if m == prefix || (open && strings.HasPrefix(m, prefix)) {
 				return Owner{k.by, m}
 			}
 		}

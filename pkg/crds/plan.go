@@ -130,6 +130,9 @@ type planner struct {
 }
 
 func (p *planner) tier(t *tiers.Tier) (TierPlan, bool) {
+	if t.Kustomization.Spec.KubeConfig != nil {
+		return TierPlan{}, false // its objects go to another cluster, of which we know nothing
+	}
 	tp := TierPlan{Tier: t.Key, Missing: p.missing(t)}
 	if len(tp.Missing) == 0 {
 		return tp, false

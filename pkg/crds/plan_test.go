@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -186,6 +187,14 @@ func TestPlanReadsTheLiveTiers(t *testing.T) {
 	plan = NewPlan(t.Context(), graphOf(t, wedged...), servedWith("CDI.v1beta1.cdi.kubevirt.io"), loadDefault(t), PlanOptions{Snapshot: snapshot()})
 	if tp, _ := plan.Of(key("config")); tp.NotYet != "Kustomization/flux-system/config is not on the cluster yet" {
 		t.Errorf("absent tier: %q", tp.NotYet)
+	}
+}
+
+func TestPlanLeavesOutTiersOfOtherClusters(t *testing.T) {
+	g := graphOf(t, spec{name: "edge", manifests: cdiObject + separator + profileObject})
+	g.Tiers[0].Kustomization.Spec.KubeConfig = &meta.KubeConfigReference{}
+	if p := NewPlan(t.Context(), g, servedWith(), loadDefault(t), PlanOptions{}); len(p.Tiers) != 0 {
+		t.Errorf("%s", describe(p))
 	}
 }
 
