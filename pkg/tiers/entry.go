@@ -60,8 +60,8 @@ type finder struct {
 // written is a Kustomization as a file writes it.
 type written struct {
 	Entry
-	// target is the folder its path names.
-	target string
+	// target is the folder its path names, source the name of its source.
+	target, source string
 }
 
 func (f *finder) walk(dir string) error {
@@ -164,7 +164,8 @@ func (f *finder) selfApplied(e Entry, spec map[string]any) {
 	rel := strings.TrimPrefix(path.Clean("/"+p), "/")
 	ref := nested(spec, "sourceRef")
 	e.Source, _ = ref["kind"].(string)
-	f.note(e, rel)
+	source, _ := ref["name"].(string)
+	f.note(e, rel, source)
 	for _, root := range ancestors(path.Dir(e.File)) {
 		full := path.Join(root, rel)
 		if rel != "" && f.isDir(full) && (full == path.Dir(e.File) || strings.HasPrefix(e.File, full+"/")) && path.Base(e.File) == "gotk-sync.yaml" {
@@ -176,11 +177,11 @@ func (f *finder) selfApplied(e Entry, spec map[string]any) {
 }
 
 // note remembers a Kustomization whose path exists.
-func (f *finder) note(e Entry, rel string) {
+func (f *finder) note(e Entry, rel, source string) {
 	for _, root := range ancestors(path.Dir(e.File)) {
 		if full := path.Join(root, rel); rel != "" && f.isDir(full) {
 			e.Root = root
-			f.kustomizations = append(f.kustomizations, written{Entry: e, target: full})
+			f.kustomizations = append(f.kustomizations, written{Entry: e, target: full, source: source})
 			return
 		}
 	}
@@ -206,7 +207,8 @@ func (f *finder) byConvention() []Entry {
 	}
 	var out []Entry
 	for _, k := range f.kustomizations {
-		self := k.target == path.Dir(k.File)
+		// Syncs have the name of their source; one widespread template calls them cluster.
+		self := below(k.File, k.target) && (k.Name == k.source || k.Name == "cluster")
 		// One that no other Kustomization applies, and that applies Kustomizations.
 		applied := slices.ContainsFunc(f.kustomizations, func(o written) bool {
 			return o.File != k.File && below(k.File, o.target)
