@@ -155,6 +155,7 @@ func TestE2ECrdsSaysWhatIsWrong(t *testing.T) {
 		e.waitStuck("absent", "Made")
 		must(t, e.Apply(t.Context(), crdFile(failGroup("absent"), "v1", "Made", "mades", "Cluster")))
 		only := e.opts
+		only.Timeout = 2 * time.Minute
 		only.Graph = subgraph(e.opts.Graph, "platform", "absent")
 		result, err := crds.Run(t.Context(), e.clients, only, nil)
 		must(t, err)
