@@ -21,7 +21,7 @@ func TestE2ECrdsOfAHundredTiersTakesNoTime(t *testing.T) {
 	graph := &tiers.Graph{}
 	for i := range 100 {
 		name := fmt.Sprintf("tier-%03d", i)
-		must(t, c.Apply(t.Context(), tierFile(name, "")))
+		must(t, applyPatiently(t, c, tierFile(name, "")))
 		tier := &tiers.Tier{Key: tiers.Key{Namespace: "flux-system", Name: name}, Kustomization: &kustomizev1.Kustomization{}}
 		for j := range 20 {
 			o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
@@ -45,5 +45,17 @@ func TestE2ECrdsOfAHundredTiersTakesNoTime(t *testing.T) {
 	t.Logf("a run took %d ms", took.Milliseconds())
 	if len(writes) != 0 || took > 2*time.Second {
 		t.Errorf("%d writes in %.1f s", len(writes), took.Seconds())
+	}
+}
+
+// applyPatiently bears with a busy API server that does not list a new CRD's kind yet.
+func applyPatiently(t *testing.T, c *cluster.Cluster, manifest string) error {
+	t.Helper()
+	for try := 1; ; try++ {
+		err := c.Apply(t.Context(), manifest)
+		if err == nil || try == 120 {
+			return err
+		}
+		time.Sleep(500 * time.Millisecond)
 	}
 }
