@@ -109,6 +109,8 @@ func (w *walk) lookAtSource(key tiers.Key, k *kustomizev1.Kustomization) bool {
 	d := Diagnosis{Object: ref.String(), RetryEvery: flux.NextRetry(k).Every}
 	status := flux.ClassifySource(source)
 	switch {
+	case source == nil && w.index[key] >= w.inGraph:
+		return false // kinds of sources that only others use are not watched
 	case source == nil:
 		d.Cause, d.Summary = SourceMissing, fmt.Sprintf("source %s does not exist", ref)
 		d.Command = fmt.Sprintf("kubectl -n %s get %s", ref.Namespace, sourceResource(ref.Kind))
