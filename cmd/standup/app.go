@@ -35,6 +35,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	err := a.cli().RunContext(ctx, args)
 	// A context that was cancelled by a signal wins over whatever error that led to.
 	if ctx.Err() != nil && err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = errors.New("interrupted; nothing was rolled back, and the next run goes on from here")
+		}
 		a.printError(err)
 		return exitInterrupted
 	}

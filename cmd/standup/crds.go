@@ -48,7 +48,7 @@ Safe to run at any time, on any cluster: where nothing is stuck nothing is writt
 			boolFlag(flagCharts, "fetch the charts of HelmReleases, over the network, to see which kinds they bring"),
 			sliceFlag(flagCatalogue, "`FILE` that extends the catalogue of operators and charts"),
 			namespaceFlag(), outputFlag("text", "json"), dryRunFlag(),
-			timeoutFlag("how long a kind may take to appear, and a pass to end (default: 5m)"),
+			timeoutFlag("how long a kind may take to appear, and a pass to end", "5m"),
 		}, commonFlags()),
 		Action:      a.crds,
 		Subcommands: []*cli.Command{a.exportCommand()},

@@ -38,7 +38,7 @@ compared instead: two clusters that ought to have the same graph.
 Exit code 1: data or other tiers' objects would be lost, a precondition does not hold, or two entry
 paths differ.`,
 		Flags: flags(gitFlags(), []cli.Flag{
-			stringFlag(flagFrom, "HEAD", "git `REVISION` to start from; --ref names the other (default: the work tree)"),
+			stringFlag(flagFrom, "HEAD", "git `REVISION` to start from; --ref names the other"),
 			stringFlag(flagAgainst, "", "compare --path with this entry `PATH` instead of two revisions"),
 			namespaceFlag(), outputFlag(report.DiffFormats()...),
 		}, clusterFlags(), commonFlags()),

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/standup-sh/standup/pkg/report"
 )
 
 // The names of the flags that mean the same in every command that has them.
@@ -46,8 +51,8 @@ func sliceFlag(name, usage string) cli.Flag {
 
 func gitFlags() []cli.Flag {
 	return []cli.Flag{
-		stringFlag(flagRepo, "", "`DIR`ectory of the git repository (default: the work tree around the current folder)"),
-		stringFlag(flagPath, "", "entry path: the folder that Flux syncs (default: found in the repository)"),
+		stringFlag(flagRepo, "", "folder `DIR` of the git repository (default: the work tree around the current folder)"),
+		stringFlag(flagPath, "", "entry `PATH`: the folder that Flux syncs, from the top of the repository (default: found in it)"),
 		stringFlag(flagRef, "", "git `REVISION` to read (default: the work tree as it stands)"),
 		stringFlag(flagRoot, "", "`DIR` in the repository that the artifact is made of (default: found from the entry path)"),
 		sliceFlag(flagSource, "where the content of another source lies: `Kind/namespace/name=DIR`"),
@@ -65,15 +70,34 @@ func clusterFlags() []cli.Flag {
 }
 
 func namespaceFlag() cli.Flag {
-	return stringFlag(flagNamespace, "flux-system", "Flux's namespace; names are printed without it", "n")
+	return &cli.StringFlag{
+		Name: flagNamespace, Aliases: []string{"n"}, Value: "flux-system", EnvVars: env(flagNamespace),
+		Usage: "Flux's namespace; names are printed without it",
+		Action: func(_ *cli.Context, namespace string) error {
+			if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+				return &UsageError{Message: fmt.Sprintf("--%s %q is not the name of a namespace", flagNamespace, namespace)}
+			}
+			return nil
+		},
+	}
 }
 
 func outputFlag(formats ...string) cli.Flag {
-	return stringFlag(flagOutput, formats[0], "output format: "+strings.Join(formats, ", "), "o")
+	return &cli.StringFlag{
+		Name: flagOutput, Aliases: []string{"o"}, Value: formats[0], EnvVars: env(flagOutput),
+		Usage: "output format: " + strings.Join(formats, ", "),
+		// Checked with the flags, before anything is read or asked.
+		Action: func(_ *cli.Context, format string) error {
+			if !slices.Contains(formats, format) {
+				return &report.FormatError{Format: format, Known: formats}
+			}
+			return nil
+		},
+	}
 }
 
-func timeoutFlag(usage string) cli.Flag {
-	return &cli.DurationFlag{Name: flagTimeout, Usage: usage, EnvVars: env(flagTimeout)}
+func timeoutFlag(usage, byDefault string) cli.Flag {
+	return &cli.DurationFlag{Name: flagTimeout, Usage: usage, DefaultText: byDefault, EnvVars: env(flagTimeout)}
 }
 
 func dryRunFlag() cli.Flag {

@@ -25,7 +25,10 @@ func hint(err error) string {
 		return "git fetch it first, or name another with --ref"
 	}
 	if e, ok := errors.AsType[*tiers.AmbiguousEntryError](err); ok {
-		return "standup tiers --path " + e.Paths[0]
+		return "add --path " + e.Paths[0]
+	}
+	if _, ok := errors.AsType[*tiers.PathNotFoundError](err); ok {
+		return "--path is the folder that Flux syncs, from the top of the repository; without it standup looks for one"
 	}
 	if _, ok := errors.AsType[*tiers.NoEntryError](err); ok {
 		return "name the folder that Flux syncs with --path"

@@ -62,7 +62,7 @@ spec.suspend and the reconcile annotation of Flux's own objects.
 func resumeFlags() []cli.Flag {
 	return flags(gitFlags(), clusterFlags(), []cli.Flag{
 		namespaceFlag(), outputFlag(eventFormats()...),
-		timeoutFlag("how long the whole run may take (default: what Flux itself allows along the critical path)"),
+		timeoutFlag("how long the whole run may take", "what Flux itself allows along the critical path"),
 		boolFlag(flagFailFast, "stop at the first failure that only a change in git can mend"),
 		boolFlag(flagInclude, "also resume what git itself suspends; the parent's next pass suspends it again"),
 		boolFlag(flagTakeOver, "take the lease from another run"),

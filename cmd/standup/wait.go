@@ -21,7 +21,7 @@ end, if not everything is ready, the first cause of what is not.
    standup wait --path clusters/prod --timeout 20m --fail-fast -o json`,
 		Flags: flags(gitFlags(), clusterFlags(), []cli.Flag{
 			namespaceFlag(), outputFlag(eventFormats()...),
-			timeoutFlag("how long to wait (default: what Flux itself allows along the critical path)"),
+			timeoutFlag("how long to wait", "what Flux itself allows along the critical path"),
 			boolFlag(flagFailFast, "stop at the first failure that only a change in git can mend"),
 		}, commonFlags()),
 		Action: a.wait,

@@ -3,8 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/standup-sh/standup/pkg/tiers"
 )
@@ -48,10 +50,14 @@ func Graph(w io.Writer, g *tiers.Graph, o GraphOptions) error {
 
 // Name writes a tier's key the short way: without the namespace that the reader takes for granted.
 func Name(k tiers.Key, namespace string) string {
+	name := k.String()
 	if k.Namespace == namespace {
-		return k.Name
+		name = k.Name
 	}
-	return k.String()
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name) // not a name that Kubernetes takes, and nothing for a terminal
+	}
+	return name
 }
 
 func names(keys []tiers.Key, namespace string) []string {
@@ -73,7 +79,7 @@ func graphNames(w io.Writer, g *tiers.Graph, o GraphOptions) error {
 
 func graphText(w io.Writer, g *tiers.Graph, o GraphOptions, wide bool) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	head := "WAVE\tTIER\tKIND\tDEPENDS ON"
+	head := "WAVE\tTIER\tROLE\tDEPENDS ON"
 	if wide {
 		head += "\tPARENT\tSOURCE\tPATH\tFILE"
 	}

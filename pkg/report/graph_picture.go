@@ -64,7 +64,7 @@ func graphMermaid(w io.Writer, g *tiers.Graph, o GraphOptions) error {
 		if t.Gate {
 			open, end = "[[", "]]"
 		}
-		fmt.Fprintf(&b, "  t%d%s\"%s\"%s\n", i, open, strings.ReplaceAll(Name(t.Key, o.Namespace), `"`, "#quot;"), end)
+		fmt.Fprintf(&b, "  t%d%s\"%s\"%s\n", i, open, mermaidText(Name(t.Key, o.Namespace)), end)
 	}
 	critical := criticalSteps(g)
 	for _, e := range g.Edges {
@@ -79,6 +79,11 @@ func graphMermaid(w io.Writer, g *tiers.Graph, o GraphOptions) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// mermaidText escapes what Mermaid or HTML would read as syntax.
+func mermaidText(s string) string {
+	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(s)
 }
 
 // criticalSteps is the set of consecutive pairs of the critical path.
