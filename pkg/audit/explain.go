@@ -148,6 +148,9 @@ func (r *replay) doubtAbout(f Finding, c cause) string {
 		case b.kind == byInput && slices.ContainsFunc(r.byRef[b.what], func(it *item) bool { return it.Encrypted() }):
 			return fmt.Sprintf("%s is encrypted in git, and a bootstrap step may apply it first", b.what)
 		case b.kind == byKind && slices.Contains(f.Objects, b.item.ID()):
+			if slices.ContainsFunc(r.supplies[b.what], supply.isNetwork) {
+				return "Flux's own pods need a network, so that what brings it is likely to be there before Flux"
+			}
 			for _, s := range r.steps {
 				if s.brings(b.item.gk) {
 					return fmt.Sprintf("%s looks like a step before Flux that brings the kind; if it is, declare it in %s under beforeFlux.helmfile", s.File, ConfigFile)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -99,6 +100,16 @@ func (w *world) find(tier int, o render.Object) *item {
 		}
 	}
 	return nil
+}
+
+// isNetwork reports whether the kind comes with a network plug-in: without one no pod runs, Flux's own
+// included, so that somebody installs it before Flux can take it over.
+func (s supply) isNetwork() bool {
+	if s.item == nil || s.inGit() {
+		return false
+	}
+	name := strings.ToLower(s.Name + " " + s.item.GetName())
+	return slices.ContainsFunc([]string{"cilium", "calico", "tigera"}, func(n string) bool { return strings.Contains(name, n) })
 }
 
 // inGit reports whether the kind comes with a CRD that a tier applies.
