@@ -32,7 +32,7 @@ func Compose(base *Tree, files map[string]File) *Tree {
 		f := files[name]
 		t.origins[path.Clean(name)] = f.Name
 		at := t.root
-		elems := split(name)
+		elems := split(path.Clean("/" + name))
 		for i, e := range elems {
 			kid := at.kids[e]
 			if kid == nil {
@@ -106,7 +106,7 @@ func FromFiles(files map[string][]byte) *Tree {
 	c := memory{}
 	t.store = c
 	for name, data := range files {
-		at, elems := t.root, split(name)
+		at, elems := t.root, split(path.Clean("/"+name))
 		for i, e := range elems {
 			kid := at.kids[e]
 			if kid == nil {

@@ -85,6 +85,10 @@ func (t *Tree) children(n *node) (map[string]*node, error) {
 		}
 		n.kids = make(map[string]*node, len(kids))
 		for _, k := range kids {
+			if k.Name == "" || k.Name == "." || k.Name == ".." || strings.Contains(k.Name, "/") {
+				// No file system has such names, but a crafted git object may.
+				continue
+			}
 			k.path = path.Join(n.path, k.Name)
 			n.kids[k.Name] = k
 		}
