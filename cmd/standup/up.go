@@ -23,6 +23,9 @@ const (
 	flagExcept   = "except"
 	flagUntil    = "until"
 	flagInclude  = "include-suspended-in-git"
+
+	flagResetHelm   = "reset-helm"
+	flagTierTimeout = "tier-timeout"
 )
 
 func (a *app) upCommand() *cli.Command {
@@ -65,6 +68,8 @@ func resumeFlags() []cli.Flag {
 		timeoutFlag("how long the whole run may take", "what Flux itself allows along the critical path"),
 		boolFlag(flagFailFast, "stop at the first failure that only a change in git can mend"),
 		boolFlag(flagInclude, "also resume what git itself suspends; the parent's next pass suspends it again"),
+		boolFlag(flagResetHelm, "reset HelmReleases whose retries are exhausted, once a run"),
+		&cli.DurationFlag{Name: flagTierTimeout, Usage: "how long one tier may take from the moment it could start", DefaultText: "Flux's own timeout for it", EnvVars: env(flagTierTimeout)},
 		boolFlag(flagTakeOver, "take the lease from another run"),
 		dryRunFlag(),
 	}, selectionFlags(), commonFlags())
@@ -107,8 +112,8 @@ func (a *app) bringUp(c *cli.Context, free bool) error {
 	}
 	options := resume.Options{
 		Graph: s.graph, FailFast: c.Bool(flagFailFast), Timeout: c.Duration(flagTimeout),
-		IncludeSuspendedInGit: c.Bool(flagInclude),
-		Selection:             selection(c), Lease: s.lease(c),
+		IncludeSuspendedInGit: c.Bool(flagInclude), ResetHelm: c.Bool(flagResetHelm), TierTimeout: c.Duration(flagTierTimeout),
+		Selection: selection(c), Lease: s.lease(c),
 	}
 	if free {
 		if err := s.freeing(c.Context, &options, p); err != nil {
