@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -161,5 +162,5 @@ func requested(ago time.Duration) func(*kustomizev1.Kustomization) {
 }
 
 func (c *cluster) diagnose(evidence Evidence) []Diagnosis {
-	return Diagnose(c.graph, c.snapshot, evidence, now)
+	return Diagnose(context.Background(), c.graph, c.snapshot, evidence, now)
 }

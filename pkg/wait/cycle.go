@@ -52,7 +52,7 @@ func (w *walk) blameCycles(ids []string) {
 func (w *walk) dependencyCycle(path []tiers.Key) bool {
 	for i := range len(path) - 1 {
 		k := w.snapshot.Kustomizations[path[i]]
-		if k == nil || !slices.ContainsFunc(w.rules.Dependencies(uninterrupted(), k, w.snapshot), isKey(path[i+1])) {
+		if k == nil || !slices.ContainsFunc(w.rules.Dependencies(w.ctx, k, w.snapshot), isKey(path[i+1])) {
 			return false
 		}
 	}

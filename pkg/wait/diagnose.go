@@ -2,6 +2,7 @@ package wait
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -19,9 +20,9 @@ import (
 //
 // Real failures come before tiers that are merely busy, those that hold up more tiers before others,
 // ties in the graph's order. Diagnose is pure: evidence may be zero, and says more when [Gather] has
-// filled it for the causes that were found without it.
-func Diagnose(graph *tiers.Graph, snapshot flux.Snapshot, evidence Evidence, now time.Time) []Diagnosis {
-	w := newWalk(graph, snapshot, evidence, now)
+// filled it for the causes that were found without it. ctx only interrupts the evaluation of a readyExpr.
+func Diagnose(ctx context.Context, graph *tiers.Graph, snapshot flux.Snapshot, evidence Evidence, now time.Time) []Diagnosis {
+	w := newWalk(ctx, graph, snapshot, evidence, now)
 	w.lookAtAll()
 	w.findCycles()
 	return w.collect()
@@ -44,6 +45,7 @@ const (
 
 // walk is the state of one diagnosis.
 type walk struct {
+	ctx      context.Context // only interrupts a readyExpr
 	snapshot flux.Snapshot
 	evidence Evidence
 	now      time.Time
@@ -64,9 +66,9 @@ type walk struct {
 	shown  map[string][]tiers.Key // key → tiers that show the cause themselves
 }
 
-func newWalk(graph *tiers.Graph, snapshot flux.Snapshot, evidence Evidence, now time.Time) *walk {
+func newWalk(ctx context.Context, graph *tiers.Graph, snapshot flux.Snapshot, evidence Evidence, now time.Time) *walk {
 	w := &walk{
-		snapshot: snapshot, evidence: evidence, now: now, entry: graph.Entry,
+		ctx: ctx, snapshot: snapshot, evidence: evidence, now: now, entry: graph.Entry,
 		tiers: slices.Clone(graph.Tiers), inGraph: len(graph.Tiers),
 		index: map[tiers.Key]int{}, statuses: map[tiers.Key]TierStatus{}, children: map[tiers.Key][]tiers.Key{},
 		retrying: map[tiers.Key]bool{}, waits: map[tiers.Key][]wait{}, causes: map[tiers.Key][]string{},
@@ -136,7 +138,7 @@ func (w *walk) lookAtMissing(t *tiers.Tier) {
 // reports whether there is any.
 func (w *walk) lookAtDependencies(key tiers.Key, k *kustomizev1.Kustomization) bool {
 	blocked := false
-	for _, dep := range w.rules.Dependencies(uninterrupted(), k, w.snapshot) {
+	for _, dep := range w.rules.Dependencies(w.ctx, k, w.snapshot) {
 		if dep.Ready() {
 			continue
 		}

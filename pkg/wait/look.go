@@ -61,7 +61,7 @@ func (k *kindStore) look(ctx context.Context, client dynamic.Interface) error {
 // Explain diagnoses, reads what [Gather] reads for the causes found, and diagnoses again: the whole
 // answer to why tiers are not ready. Without causes it makes no request. The error is ctx's.
 func Explain(ctx context.Context, clients Clients, graph *tiers.Graph, snapshot flux.Snapshot, now time.Time) ([]Diagnosis, error) {
-	causes := Diagnose(graph, snapshot, Evidence{FluxNamespace: clients.FluxNamespace}, now)
+	causes := Diagnose(ctx, graph, snapshot, Evidence{FluxNamespace: clients.FluxNamespace}, now)
 	if len(causes) == 0 {
 		return nil, nil
 	}
@@ -69,5 +69,5 @@ func Explain(ctx context.Context, clients Clients, graph *tiers.Graph, snapshot 
 	if err != nil {
 		return causes, err
 	}
-	return Diagnose(graph, snapshot, evidence, now), nil
+	return Diagnose(ctx, graph, snapshot, evidence, now), nil
 }

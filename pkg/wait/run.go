@@ -118,17 +118,17 @@ func (r *runner) loop(ctx context.Context, snapshots <-chan flux.Snapshot, drops
 				r.summarise(nil)
 				return nil
 			}
-			if r.opts.FailFast && r.hopeless() {
+			if r.opts.FailFast && r.hopeless(ctx) {
 				return r.notReady(ctx, ErrFailFast)
 			}
 		case d := <-drops:
 			r.emit(d)
 		case <-ticker.C:
-			r.progress()
+			r.progress(ctx)
 		case <-deadline:
 			return r.notReady(ctx, ErrTimeout)
 		case <-ctx.Done():
-			r.summarise(r.causes(Evidence{}))
+			r.summarise(r.causes(context.WithoutCancel(ctx), Evidence{}))
 			return context.Cause(ctx)
 		case err := <-ended:
 			return err
@@ -167,8 +167,8 @@ func (r *runner) pending() []TierStatus {
 }
 
 // hopeless reports whether the selected tiers are held up by what time does not cure.
-func (r *runner) hopeless() bool {
-	causes := r.causes(Evidence{})
+func (r *runner) hopeless(ctx context.Context) bool {
+	causes := r.causes(ctx, Evidence{})
 	busy := slices.ContainsFunc(causes, func(d Diagnosis) bool { return !d.Cause.Failure() })
 	return slices.ContainsFunc(causes, func(d Diagnosis) bool {
 		return d.Final(*r.snapshot) || d.Cause == KindMissing && !busy
@@ -176,7 +176,7 @@ func (r *runner) hopeless() bool {
 }
 
 // causes are the causes that hold up the selected tiers.
-func (r *runner) causes(evidence Evidence) []Diagnosis {
+func (r *runner) causes(ctx context.Context, evidence Evidence) []Diagnosis {
 	if r.snapshot == nil {
 		return nil
 	}
@@ -185,19 +185,19 @@ func (r *runner) causes(evidence Evidence) []Diagnosis {
 	maps.Copy(known, evidence.LastFailures)
 	maps.Copy(known, r.failures)
 	evidence.LastFailures = known
-	all := Diagnose(r.opts.Graph, *r.snapshot, evidence, time.Now())
+	all := Diagnose(ctx, r.opts.Graph, *r.snapshot, evidence, time.Now())
 	if r.selected == nil {
 		return all
 	}
 	return slices.DeleteFunc(all, func(d Diagnosis) bool { return !slices.ContainsFunc(r.opts.Tiers, d.HoldsUp) })
 }
 
-func (r *runner) progress() {
+func (r *runner) progress(ctx context.Context) {
 	if r.snapshot == nil {
 		return
 	}
 	now := time.Now()
-	r.emit(Progress{At: now, Elapsed: now.Sub(r.start), Ready: countReady(r.statuses), Total: len(r.statuses), Causes: r.causes(Evidence{})})
+	r.emit(Progress{At: now, Elapsed: now.Sub(r.start), Ready: countReady(r.statuses), Total: len(r.statuses), Causes: r.causes(ctx, Evidence{})})
 }
 
 func (r *runner) summarise(causes []Diagnosis) {
@@ -213,12 +213,12 @@ const gatherTime = 10 * time.Second
 
 // notReady looks closer at what is pending, and ends the run.
 func (r *runner) notReady(ctx context.Context, reason error) error {
-	causes := r.causes(Evidence{})
+	causes := r.causes(ctx, Evidence{})
 	if r.snapshot != nil {
 		bounded, cancel := context.WithTimeout(ctx, gatherTime)
 		defer cancel()
 		if evidence, err := Gather(bounded, r.clients, *r.snapshot, causes, time.Now()); err == nil {
-			causes = r.causes(evidence)
+			causes = r.causes(ctx, evidence)
 		}
 	}
 	r.summarise(causes)

@@ -1,7 +1,6 @@
 package wait
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,10 +14,6 @@ import (
 	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
-
-// uninterrupted is the context in which readyExpr is evaluated: pure functions have no caller's
-// context, and CEL's own cost limit bounds the evaluation.
-func uninterrupted() context.Context { return context.TODO() }
 
 func isKey(key tiers.Key) func(flux.DependencyState) bool {
 	return func(d flux.DependencyState) bool { return d.Key == key }

@@ -128,12 +128,12 @@ func (e *diagnosisEnv) diagnose() []wait.Diagnosis {
 		return nil
 	}
 	graph := liveGraph(snapshot)
-	causes := wait.Diagnose(graph, snapshot, wait.Evidence{}, time.Now())
+	causes := wait.Diagnose(e.t.Context(), graph, snapshot, wait.Evidence{}, time.Now())
 	evidence, err := wait.Gather(e.t.Context(), e.clients, snapshot, causes, time.Now())
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return wait.Diagnose(graph, snapshot, evidence, time.Now())
+	return wait.Diagnose(e.t.Context(), graph, snapshot, evidence, time.Now())
 }
 
 // causeLine is a cause as the tests write it: "cause tier: summary | what it holds up | command".
