@@ -37,8 +37,8 @@ func env(flag string) []string {
 	return []string{"STANDUP_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))}
 }
 
-func stringFlag(name, value, usage string, aliases ...string) cli.Flag {
-	return &cli.StringFlag{Name: name, Aliases: aliases, Value: value, Usage: usage, EnvVars: env(name)}
+func stringFlag(name, value, usage string) cli.Flag {
+	return &cli.StringFlag{Name: name, Value: value, Usage: usage, EnvVars: env(name)}
 }
 
 func boolFlag(name, usage string, aliases ...string) cli.Flag {

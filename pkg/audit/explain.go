@@ -85,18 +85,18 @@ func (r *replay) explain(c cause, group []stuckOn) (Finding, bool) {
 	return Finding{}, false
 }
 
-func (r *world) at(rule string, i int, items []*item) Finding {
-	t := r.tiers[i]
+func (w *world) at(rule string, i int, items []*item) Finding {
+	t := w.tiers[i]
 	f := Finding{Rule: rule, Severity: severityOf(rule), Tier: t.Key, At: Location{File: t.File, Line: t.Line}, Evidence: crds.EvidenceGit}
 	if len(items) > 0 {
 		f.Object = items[0].ID()
-		f.At = r.locationOf(items[0], "")
+		f.At = w.locationOf(items[0], "")
 		if f.At.File == "" {
 			f.At = Location{File: t.File, Line: t.Line}
 		}
 		for _, it := range items {
 			f.Objects = append(f.Objects, it.ID())
-			if at := r.locationOf(it, it.ID()); at.File != "" && !samePlace(at, f.At) {
+			if at := w.locationOf(it, it.ID()); at.File != "" && !samePlace(at, f.At) {
 				f.Related = append(f.Related, at)
 			}
 		}

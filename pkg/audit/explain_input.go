@@ -8,7 +8,7 @@ import (
 )
 
 // inputNever words a tier that must read what only itself, or something after it, applies.
-func (r *replay) inputNever(c cause, b stuckOn) Finding {
+func (r *replay) inputNever(_ cause, b stuckOn) Finding {
 	t := r.tiers[b.tier]
 	if b.item != nil {
 		return r.releaseNever(b)
@@ -71,7 +71,7 @@ func (r *replay) makerAmong(b stuckOn) *item {
 	return nil
 }
 
-func (r *replay) namespaceNever(c cause, group []stuckOn) Finding {
+func (r *replay) namespaceNever(_ cause, group []stuckOn) Finding {
 	b := group[0]
 	var items []*item
 	for _, g := range group {
@@ -100,7 +100,7 @@ func (r *replay) namespaceNever(c cause, group []stuckOn) Finding {
 	return f
 }
 
-func (r *replay) accountNever(c cause, group []stuckOn) Finding {
+func (r *replay) accountNever(_ cause, group []stuckOn) Finding {
 	b := group[0]
 	f := r.at(samePassAccount, b.tier, []*item{b.item})
 	maker := r.makerAmong(b)

@@ -113,7 +113,7 @@ func (w *world) kindRaces(i int) []Finding {
 }
 
 // surelyBefore reports whether a supply has delivered before tier i needs it.
-func (w *world) surelyBefore(i int, it *item, s supply) bool {
+func (w *world) surelyBefore(i int, _ *item, s supply) bool {
 	if s.there() {
 		return true
 	}

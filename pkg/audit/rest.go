@@ -42,7 +42,7 @@ func (w *world) shared() []Finding {
 		f.Related = append(f.Related, w.locationOf(first, fmt.Sprintf("in %s", a.Key)))
 		f.Message = fmt.Sprintf("%s %s applied by both %s and %s", words(f.Objects), verb(len(f.Objects), "is", "are"), a.Key, b.Key)
 		f.Cause = []string{"each pass of either takes over the owner labels; the one that drops the object from git deletes it if it was the last to apply it"}
-		f.Fix = fmt.Sprintf("keep it in one of them, and let the other depend on that one")
+		f.Fix = "keep it in one of them, and let the other depend on that one"
 		if !slices.ContainsFunc(groups[p], func(it *item) bool { return !pruneDisabled(it) }) {
 			f.Severity = tiers.Info
 		}

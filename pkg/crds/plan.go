@@ -1,7 +1,6 @@
 package crds
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -391,7 +390,3 @@ func newOrder(graph *tiers.Graph) order {
 
 // after reports whether later needs earlier, by any number of edges.
 func (o order) after(later, earlier tiers.Key) bool { return o.before[later][earlier] }
-
-func compareKinds(a, b schema.GroupVersionKind) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
-}

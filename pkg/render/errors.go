@@ -1,7 +1,6 @@
 package render
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -98,10 +97,4 @@ func yamlLine(err error) int {
 	}
 	n, _ := strconv.Atoi(m[1])
 	return n
-}
-
-// isRemote reports whether the error is a remote reference.
-func isRemote(err error) bool {
-	var re *ReferenceError
-	return errors.As(err, &re) && re.Remote
 }

@@ -134,7 +134,7 @@ func (c *deciding) inFlight(o Object) bool {
 	if n.token == "" {
 		return false
 	}
-	requested, _, exists := request(o, c.s)
+	requested, exists := request(o, c.s)
 	if exists && requested == n.token {
 		if n.pending { // it did arrive, whatever its error said
 			c.change(o, func(n *note) { n.pending, n.errors = false, 0 })

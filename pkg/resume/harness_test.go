@@ -224,18 +224,6 @@ func (h *harness) run(limit time.Duration) error {
 	return h.err
 }
 
-// settled reports whether every tier is.
-func (h *harness) settled() bool {
-	s := h.Snapshot()
-	for _, t := range h.opts.Graph.Tiers {
-		k := s.Kustomizations[t.Key]
-		if k == nil || !flux.Settled(k, s) {
-			return false
-		}
-	}
-	return true
-}
-
 func (h *harness) elapsed() time.Duration { return h.Now().Sub(model.Start()) }
 
 // fluxAlone runs the model without standup until every tier is settled.

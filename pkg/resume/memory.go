@@ -66,7 +66,7 @@ func (m Memory) sent(a Action, now time.Time, s flux.Snapshot) Memory {
 		n.sending = true
 		if !n.pending {
 			n.token, n.pending = flux.Token(now), true
-			n.before, _, _ = request(a.Object, s)
+			n.before, _ = request(a.Object, s)
 			count(n, a)
 		}
 		n.sentAt, n.idle = now, time.Time{}

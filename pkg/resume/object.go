@@ -33,23 +33,22 @@ func releaseObject(key flux.Key) Object {
 
 func sourceObject(ref flux.SourceRef) Object { return Object(ref) }
 
-// request returns the object's last request for a pass and the last one its controller answered,
-// and whether the object exists.
-func request(o Object, s flux.Snapshot) (requested, answered string, exists bool) {
+// request returns the object's last request for a pass, and whether the object exists.
+func request(o Object, s flux.Snapshot) (requested string, exists bool) {
 	key := flux.Key{Namespace: o.Namespace, Name: o.Name}
 	switch o.Kind {
 	case kustomizev1.KustomizationKind:
 		if k := s.Kustomizations[key]; k != nil {
-			return k.Annotations[flux.RequestAnnotation], k.Status.LastHandledReconcileAt, true
+			return k.Annotations[flux.RequestAnnotation], true
 		}
 	case helmv2.HelmReleaseKind:
 		if h := s.HelmReleases[key]; h != nil {
-			return h.Annotations[flux.RequestAnnotation], h.Status.LastHandledReconcileAt, true
+			return h.Annotations[flux.RequestAnnotation], true
 		}
 	default:
 		if src := s.Sources[flux.SourceRef(o)]; src != nil {
-			return src.RequestedAt, src.LastHandledReconcile, true
+			return src.RequestedAt, true
 		}
 	}
-	return "", "", false
+	return "", false
 }

@@ -111,7 +111,7 @@ func TestRunBringsAChainUp(t *testing.T) {
 
 func TestRunEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLiveModel(chain(3, func(i int, t *model.Tier) { t.Apply = time.Minute }))
+		l := newLiveModel(chain(3, func(_ int, t *model.Tier) { t.Apply = time.Minute }))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("interrupted")
 		time.AfterFunc(10*time.Second, func() { cancel(stop) })
@@ -125,7 +125,7 @@ func TestRunEndsWithTheContext(t *testing.T) {
 
 func TestRunTimesOutAndNamesWhatIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLiveModel(chain(2, func(i int, t *model.Tier) { t.Apply = time.Hour }))
+		l := newLiveModel(chain(2, func(_ int, t *model.Tier) { t.Apply = time.Hour }))
 		err := Run(t.Context(), l, Options{Graph: l.model.Graph(), Timeout: 30 * time.Second}, func(Event) {})
 		const want = "2 tiers not ready after 30s (timed out)\nKustomization/flux-system/tier-00: working: Progressing: Reconciliation in progress"
 		if !errors.Is(err, ErrTimeout) {
@@ -163,7 +163,7 @@ func TestRunTellsWhoHoldsTheLease(t *testing.T) {
 
 func TestRunStopsWhenTheLeaseIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLiveModel(chain(3, func(i int, t *model.Tier) { t.Apply = time.Minute }))
+		l := newLiveModel(chain(3, func(_ int, t *model.Tier) { t.Apply = time.Minute }))
 		lease := &countingLease{}
 		time.AfterFunc(70*time.Second, func() { lease.takeOver(&HeldError{Holder: "bob@box/2"}) })
 		err := Run(t.Context(), l, Options{Graph: l.model.Graph(), Lease: lease}, func(Event) {})

@@ -54,7 +54,7 @@ func byName(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersi
 	return objects
 }
 
-func controllerFact(name string, deployment, lease *unstructured.Unstructured, now time.Time) ControllerFact {
+func controllerFact(_ string, deployment, lease *unstructured.Unstructured, now time.Time) ControllerFact {
 	stale, since, told := staleLease(lease, now)
 	switch {
 	case told && !stale:

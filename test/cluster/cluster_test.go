@@ -105,7 +105,7 @@ func TestFluxAppliesWhatIsPushed(t *testing.T) {
 	if second == first {
 		t.Error("both pushes made the same commit")
 	}
-	nudge(t, ctx, c, cluster.GitRepositoryGVK(), "flux-system", "pushed")
+	nudge(ctx, t, c, cluster.GitRepositoryGVK(), "flux-system", "pushed")
 	err = c.WaitFor(ctx, configMapGVK, "default", "pushed", func(o *unstructured.Unstructured) bool {
 		value, _, _ := unstructured.NestedString(o.Object, "data", "value")
 		return value == "two"
@@ -115,7 +115,7 @@ func TestFluxAppliesWhatIsPushed(t *testing.T) {
 	}
 }
 
-func nudge(t *testing.T, ctx context.Context, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace, name string) {
+func nudge(ctx context.Context, t *testing.T, c *cluster.Cluster, gvk schema.GroupVersionKind, namespace, name string) {
 	t.Helper()
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(gvk)

@@ -17,7 +17,7 @@ import (
 //go:embed crds/*.yaml
 var crdFiles embed.FS
 
-// The kinds that tests of Flux most often look at.
+// KustomizationGVK is the kind of tiers.
 func KustomizationGVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"}
 }

@@ -139,7 +139,7 @@ func expectOnlyFluxOwnsCDI(t *testing.T, c *cluster.Cluster) {
 		if entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}
-		owns := strings.Contains(string(entry.FieldsV1.Raw), `"f:spec"`)
+		owns := strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`)
 		if owns && entry.Manager != "kustomize-controller" {
 			t.Errorf("CDI/cdi: spec is owned by %s too", entry.Manager)
 		}
