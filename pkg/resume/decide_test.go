@@ -200,7 +200,7 @@ func TestDecideIsPure(t *testing.T) {
 }
 
 func TestSuspendedInGitCanBeIncluded(t *testing.T) {
-	list := chain(2, func(i int, t *model.Tier) { t.Suspended, t.InGit = true, true })
+	list := chain(2, func(_ int, t *model.Tier) { t.Suspended, t.InGit = true, true })
 	h := newHarness(t, model.New(list), Options{IncludeSuspendedInGit: true})
 	if err := h.run(time.Minute); err != nil {
 		t.Error(err)
