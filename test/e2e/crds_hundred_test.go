@@ -16,7 +16,8 @@ import (
 
 // TestE2ECrdsOfAHundredTiersTakesNoTime: where nothing is missing, a run is two or three requests.
 func TestE2ECrdsOfAHundredTiersTakesNoTime(t *testing.T) {
-	c := cluster.New(t, cluster.Options{Components: cluster.API()})
+	c := cluster.New(t, cluster.Options{Components: cluster.Flux()})
+	must(t, c.Stop(cluster.KustomizeController)) // its CRDs are wanted, not its passes
 	e := &crdsEnv{Cluster: c, t: t, clients: clientsOf(t, c.RESTConfig())}
 	graph := &tiers.Graph{}
 	for i := range 100 {

@@ -45,10 +45,14 @@ func TestE2EResumeChainOfTen(t *testing.T) {
 			t.Errorf("%s: %d writes, want 1", name, writes)
 		}
 	}
-	want := map[string]int{
-		"list kustomizations": 1, "watch kustomizations": 1, "list gitrepositories": 1, "watch gitrepositories": 1, "patch kustomizations": 10,
+	got := tally(requests)
+	// The entry is asked for its first pass only if it has not begun by itself.
+	if n := got["patch kustomizations"]; n < 10 || n > 11 {
+		t.Errorf("%d patches, want one for each of 10 tiers and at most one for the entry", n)
 	}
-	if diff := cmp.Diff(want, tally(requests)); diff != "" {
+	delete(got, "patch kustomizations")
+	want := map[string]int{"list kustomizations": 1, "watch kustomizations": 1, "list gitrepositories": 1, "watch gitrepositories": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests: want(-) got(+):\n%s", diff)
 	}
 	again := e.requestsOf(t, func() { a = st.run(t.Context()) })
