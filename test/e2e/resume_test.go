@@ -41,14 +41,14 @@ func TestE2EResumeChainOfTen(t *testing.T) {
 	own := st.ownTimes()
 	t.Logf("took %.2f s, the tiers' own times %.2f s, ratio %.2f\n%s", a.took.Seconds(), own.Seconds(), a.took.Seconds()/own.Seconds(), strings.Join(a.log, "\n"))
 	for name, writes := range a.writes {
-		if writes > 1 {
-			t.Errorf("%s: %d writes, want 1", name, writes)
+		if writes > 2 {
+			t.Errorf("%s: %d writes, want at most 2", name, writes)
 		}
 	}
 	got := tally(requests)
-	// The entry is asked for its first pass only if it has not begun by itself.
-	if n := got["patch kustomizations"]; n < 10 || n > 11 {
-		t.Errorf("%d patches, want one for each of 10 tiers and at most one for the entry", n)
+	// One for each tier; the entry, or a tier that was slow to begin, may be asked once more.
+	if n := got["patch kustomizations"]; n < 10 || n > 22 {
+		t.Errorf("%d patches, want at least one for each of 10 tiers and at most two for each of 11", n)
 	}
 	delete(got, "patch kustomizations")
 	want := map[string]int{"list kustomizations": 1, "watch kustomizations": 1, "list gitrepositories": 1, "watch gitrepositories": 1}
