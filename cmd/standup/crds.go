@@ -137,16 +137,7 @@ func (a *app) printCRDs(c *cli.Context, result crds.Result, runErr error) error 
 
 // listKinds prints where every kind comes from. It asks no cluster.
 func (a *app) listKinds(c *cli.Context, catalogue *crds.Catalogue) error {
-	tree, err := openRepo(c)
-	if err != nil {
-		return err
-	}
-	load, err := loadOptions(c)
-	if err != nil {
-		return err
-	}
-	load.Objects = true
-	graph, err := tiers.Load(c.Context, tree, load)
+	tree, graph, err := loadGraph(c, true)
 	if err != nil {
 		return err
 	}

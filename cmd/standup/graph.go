@@ -51,6 +51,21 @@ func loadOptions(c *cli.Context) (tiers.Options, error) {
 	return options, nil
 }
 
+// loadGraph reads the graph that the flags name, from git alone.
+func loadGraph(c *cli.Context, objects bool) (*repo.Tree, *tiers.Graph, error) {
+	tree, err := openRepo(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err := loadOptions(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	options.Objects, options.HelmReleases = objects, c.Bool(flagHelmReleases)
+	graph, err := tiers.Load(c.Context, tree, options)
+	return tree, graph, err
+}
+
 func pairForm(flag string) string {
 	if flag == flagSource {
 		return "Kind/namespace/name=DIR"

@@ -4,7 +4,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/standup-sh/standup/pkg/report"
-	"github.com/standup-sh/standup/pkg/tiers"
 )
 
 func (a *app) runbookCommand() *cli.Command {
@@ -22,15 +21,7 @@ the repository and print it anew when the graph changes.
 }
 
 func (a *app) runbook(c *cli.Context) error {
-	tree, err := openRepo(c)
-	if err != nil {
-		return err
-	}
-	options, err := loadOptions(c)
-	if err != nil {
-		return err
-	}
-	graph, err := tiers.Load(c.Context, tree, options)
+	_, graph, err := loadGraph(c, false)
 	if err != nil {
 		return err
 	}

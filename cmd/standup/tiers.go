@@ -84,16 +84,8 @@ func (a *app) graph(c *cli.Context) (*tiers.Graph, error) {
 		}
 		return k.graph(c.Context)
 	}
-	tree, err := openRepo(c)
-	if err != nil {
-		return nil, err
-	}
-	options, err := loadOptions(c)
-	if err != nil {
-		return nil, err
-	}
-	options.HelmReleases = c.Bool(flagHelmReleases)
-	return tiers.Load(c.Context, tree, options)
+	_, graph, err := loadGraph(c, false)
+	return graph, err
 }
 
 // graph reads the graph from the live Kustomizations.
