@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
 	kustypes "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
@@ -135,9 +136,9 @@ func (b *builder) run(o overlay) []Object {
 		b.fault(f.err)
 		kus = b.leaveOut(kus, f)
 	}
-	m, err := b.kustomize(kus, file)
+	objects, err := b.kustomize(kus, file)
 	if err == nil {
-		return b.objects(m)
+		return objects
 	}
 	broken := b.broken()
 	for _, f := range broken {
@@ -145,10 +146,10 @@ func (b *builder) run(o overlay) []Object {
 		kus = b.leaveOut(kus, f)
 	}
 	if len(broken) > 0 {
-		m, err = b.kustomize(kus, file)
+		objects, err = b.kustomize(kus, file)
 	}
 	if err == nil {
-		return b.objects(m)
+		return objects
 	}
 	if len(b.res.Faults) == 0 {
 		// Otherwise what kustomize misses is most likely what was left out.
@@ -209,7 +210,39 @@ var schema sync.RWMutex //nolint:gochecknoglobals // kustomize's own state is gl
 // lock its reads, so it must not be parsed while builds run.
 var loadSchema = sync.OnceFunc(func() { openapi.Schema() }) //nolint:gochecknoglobals // as above
 
-func (b *builder) kustomize(kus *kustypes.Kustomization, file string) (m resmap.ResMap, err error) {
+// kustomize builds with kustomize. Its origin annotations cost as much again as the build itself, so
+// it first goes without them and asks what is written where; only where that does not tell is the
+// build made again with them.
+func (b *builder) kustomize(kus *kustypes.Kustomization, file string) ([]Object, error) {
+	if !b.opts.AllowRemoteBases && !slices.Contains(b.keep, kustypes.OriginAnnotations) {
+		bare := *kus
+		bare.BuildMetadata = b.keep
+		m, err := b.runKustomize(&bare, file)
+		if err != nil {
+			return nil, err
+		}
+		if files, ok := b.written(m.Resources(), kus.SortOptions != nil); ok {
+			return b.objects(m.Resources(), files), nil
+		}
+	}
+	m, err := b.runKustomize(kus, file)
+	if err != nil {
+		return nil, err
+	}
+	resources := m.Resources()
+	files := make([]string, len(resources))
+	for i, r := range resources {
+		files[i] = b.origin(r.GetAnnotations()[originKey])
+	}
+	if !slices.Contains(b.keep, kustypes.OriginAnnotations) {
+		if err := m.RemoveOriginAnnotations(); err != nil {
+			b.fault(&BuildError{Dir: b.res.Dir, Err: err})
+		}
+	}
+	return b.objects(resources, files), nil
+}
+
+func (b *builder) runKustomize(kus *kustypes.Kustomization, file string) (m resmap.ResMap, err error) {
 	data, err := yaml.Marshal(kus)
 	if err != nil {
 		return nil, err
@@ -247,18 +280,8 @@ func resetSchema() {
 	openapi.Schema()
 }
 
-// objects converts kustomize's result and notes where each object is from.
-func (b *builder) objects(m resmap.ResMap) []Object {
-	resources := m.Resources()
-	files := make([]string, len(resources))
-	for i, r := range resources {
-		files[i] = b.origin(r.GetAnnotations()[originKey])
-	}
-	if !slices.Contains(b.keep, kustypes.OriginAnnotations) {
-		if err := m.RemoveOriginAnnotations(); err != nil {
-			b.fault(&BuildError{Dir: b.res.Dir, Err: err})
-		}
-	}
+// objects converts kustomize's result; files tells where each object is from.
+func (b *builder) objects(resources []*resource.Resource, files []string) []Object {
 	out := make([]Object, 0, len(resources))
 	for i, r := range resources {
 		if r.GetName() == "" || r.GetKind() == "" || r.GetApiVersion() == "" {

@@ -59,6 +59,8 @@ type closure struct {
 	resources []string
 	// generated are the objects that generators make, under the names they are given.
 	generated []Identity
+	// generators are the ConfigMaps and Secrets among them, with the files that hold their generators.
+	generators []generated
 	// linked are the files that are read through a symbolic link.
 	linked []string
 	// kustomizations are the kustomization files, the built folder's own first.
@@ -75,6 +77,12 @@ type kustDir struct {
 type fault struct {
 	dir, ref string
 	err      error
+}
+
+// generated is an object that a generator makes, and the kustomization file of the generator.
+type generated struct {
+	Identity
+	file string
 }
 
 type walker struct {
@@ -142,11 +150,11 @@ func (w *walker) generated(dir, file string, kus *kustypes.Kustomization) {
 	var all []kustypes.GeneratorArgs
 	for _, g := range kus.ConfigMapGenerator {
 		all = append(all, g.GeneratorArgs)
-		w.c.generated = append(w.c.generated, Identity{APIVersion: "v1", Kind: "ConfigMap", Namespace: g.Namespace, Name: g.Name})
+		w.generates(file, "ConfigMap", g.GeneratorArgs)
 	}
 	for _, g := range kus.SecretGenerator {
 		all = append(all, g.GeneratorArgs)
-		w.c.generated = append(w.c.generated, Identity{APIVersion: "v1", Kind: "Secret", Namespace: g.Namespace, Name: g.Name})
+		w.generates(file, "Secret", g.GeneratorArgs)
 	}
 	for _, g := range all {
 		for _, f := range slices.Concat(g.FileSources, g.EnvSources, []string{g.EnvSource}) {
@@ -156,6 +164,12 @@ func (w *walker) generated(dir, file string, kus *kustypes.Kustomization) {
 			w.file(dir, file, f)
 		}
 	}
+}
+
+func (w *walker) generates(file, kind string, g kustypes.GeneratorArgs) {
+	id := Identity{APIVersion: "v1", Kind: kind, Namespace: g.Namespace, Name: g.Name}
+	w.c.generated = append(w.c.generated, id)
+	w.c.generators = append(w.c.generators, generated{id, file})
 }
 
 // inline reports whether a field that takes a path or YAML text holds text.
