@@ -34,6 +34,8 @@ type Source struct {
 	SuspendedInGit bool
 	// Static says that the source never has an artifact or a status: a HelmRepository of type oci.
 	Static bool
+	// HasFinalizer says that source-controller has seen the source: its first look only adds that.
+	HasFinalizer bool
 	// URL is spec.url; empty for kinds without one.
 	URL                  string
 	Conditions           []metav1.Condition

@@ -33,7 +33,7 @@ const (
 	// WhyIdle: Flux should have begun a pass by itself and has not, as with a source whose
 	// Kustomizations form a cycle somewhere.
 	WhyIdle Why = "not started by itself"
-	// WhyNew: the tier has just been created, and its controller would leave it for a moment.
+	// WhyNew: the object has just been created, and its controller would leave it for a moment.
 	WhyNew Why = "new"
 	// WhyFreed: the tier has just been freed.
 	WhyFreed Why = "freed"

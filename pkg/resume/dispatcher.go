@@ -7,6 +7,7 @@ import (
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 
 	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/tiers"
@@ -55,8 +56,8 @@ func (d *Dispatcher) Decide(ctx context.Context, s flux.Snapshot, m Memory, now 
 	if c.notes == nil {
 		c.notes = make(map[Object]note)
 	}
-	for _, k := range s.Kustomizations {
-		if flux.Classify(k).Reconciling {
+	for key, k := range s.Kustomizations {
+		if c.busy(key, k) {
 			c.running++
 		}
 	}
@@ -88,7 +89,7 @@ type deciding struct {
 	s       flux.Snapshot
 	now     time.Time
 	notes   map[Object]note
-	running int // Kustomizations in a pass now
+	running int // Kustomizations in a pass now, or asked for one
 	// progress is when the last tier was seen to settle: what failed before may go well after it.
 	progress time.Time
 
@@ -96,6 +97,16 @@ type deciding struct {
 	index   map[Object]*Standing
 	actions []Action
 	wake    time.Time
+}
+
+// busy reports whether a tier has a worker of its controller, or stands in the queue for one because
+// somebody asked for a pass.
+func (c *deciding) busy(key tiers.Key, k *kustomizev1.Kustomization) bool {
+	if k.Spec.Suspend {
+		return false
+	}
+	return flux.Classify(k).Reconciling || !flux.Answered(k.Annotations[flux.RequestAnnotation], k.Status.LastHandledReconcileAt) ||
+		c.inFlight(tierObject(key))
 }
 
 func (c *deciding) add(s *Standing) {
@@ -148,6 +159,9 @@ func (c *deciding) inFlight(o Object) bool {
 const (
 	// watchLag is how long a write may take to show in the snapshot.
 	watchLag = time.Minute
+	// firstRetry is how long Flux's controllers leave a new object after they have added the finalizer:
+	// --min-retry-delay by default (fluxcd/pkg's runtime/controller/rate_limiter.go), the rate limiter's first step.
+	firstRetry = 750 * time.Millisecond
 	// idleGrace is how long Flux may take to begin a pass that it begins by itself.
 	idleGrace = 10 * time.Second
 	// maxHeals bounds the requests made because a failure may heal, as long as nothing else moves.

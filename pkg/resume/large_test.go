@@ -91,6 +91,23 @@ func TestWorkersAreTheLimit(t *testing.T) {
 	}
 }
 
+// Fifty tiers that appear at once keep the controller busy by themselves: a request is of use only
+// while a worker is free.
+func TestNewTiersAreAskedOnlyWhileAWorkerIsFree(t *testing.T) {
+	h := newHarness(t, model.New(layered(1, 50, nil)), Options{})
+	if err := h.run(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	h.check(t)
+	writes := 0
+	for _, n := range h.writes {
+		writes += n
+	}
+	if writes > 25 {
+		t.Errorf("%d writes for 50 tiers that need none", writes)
+	}
+}
+
 func BenchmarkDecideThousandTiers(b *testing.B) {
 	h := newHarness(b, model.New(layered(10, 100, nil)), Options{})
 	h.RunUntil(20*time.Second, func() bool { return h.over })

@@ -60,6 +60,8 @@ func (c *deciding) source(ref flux.SourceRef) *Standing {
 	case st.Status.State == flux.MayHeal:
 		st.Phase = Failing
 		c.heal(st.Object, st.Status)
+	case st.Status.Reason == flux.ReasonNoStatus && src.HasFinalizer && c.justFound(st.Object):
+		c.act(st.Object, Nudge, WhyNew)
 	}
 	c.limit(st, sourceLimit)
 	return st

@@ -152,12 +152,28 @@ func (c *deciding) turnedAway(o Object) {
 }
 
 // fresh decides about a tier that has had no pass. Its controller's first look at it only adds the
-// finalizer and comes back after --min-retry-delay, 750 ms: a request comes first, if a worker is
-// free to take it.
+// finalizer and comes back after [firstRetry]: a request comes first, if a worker is free to take
+// it. Later the tier stands in the controller's queue without one.
 func (c *deciding) fresh(o Object, k *kustomizev1.Kustomization) {
-	if slices.Contains(k.Finalizers, kustomizev1.KustomizationFinalizer) && c.running < c.opts.Workers {
-		c.act(o, Nudge, WhyNew)
+	if !slices.Contains(k.Finalizers, kustomizev1.KustomizationFinalizer) {
+		return
 	}
+	if c.running < c.opts.Workers && c.justFound(o) {
+		c.running++
+		c.act(o, Nudge, WhyNew)
+		return
+	}
+	c.start(o)
+}
+
+// justFound reports whether an object that has had no pass was first seen less than [firstRetry] ago.
+func (c *deciding) justFound(o Object) bool {
+	n := c.change(o, func(n *note) {
+		if n.idle.IsZero() {
+			n.idle = c.now
+		}
+	})
+	return c.now.Before(n.idle.Add(firstRetry))
 }
 
 // failing decides about a tier whose last pass failed and may heal. A health check that fails on

@@ -149,6 +149,7 @@ func readSource(kind string, u *unstructured.Unstructured) (*flux.Source, error)
 		Suspended:            shape.Spec.Suspend,
 		SuspendedInGit:       flux.SuspendedInGit(u, shape.Spec.Suspend),
 		Static:               kind == sourcev1.HelmRepositoryKind && shape.Spec.Type == sourcev1.HelmRepositoryTypeOCI,
+		HasFinalizer:         slices.Contains(shape.Finalizers, sourcev1.SourceFinalizer),
 		URL:                  shape.Spec.URL,
 		Conditions:           shape.Status.Conditions,
 		RequestedAt:          shape.Annotations[meta.ReconcileRequestAnnotation],
