@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/standup-sh/standup/test/cluster"
 	"github.com/standup-sh/standup/test/cluster/build"
@@ -22,6 +25,8 @@ type bench struct {
 	log    io.Writer
 	dir    string
 	binary string
+	// keep, if set, is the folder that gets the events of standup and the logs of the cluster.
+	keep string
 }
 
 // build compiles standup once, outside every measurement.
@@ -76,6 +81,9 @@ func (b *bench) once(ctx context.Context, s scenario, way string) (time.Duration
 	}
 	defer func() { _ = c.Close() }()
 	go func() { _ = cdi.Run(ctx, c.RESTConfig(), cdi.Options{}, nil) }()
+	if err := working(ctx, c); err != nil {
+		return 0, nil, err
+	}
 	repository, path, err := bootstrap(ctx, c, s)
 	if err != nil {
 		return 0, nil, err
@@ -86,7 +94,7 @@ func (b *bench) once(ctx context.Context, s scenario, way string) (time.Duration
 	case "script":
 		err = script(ctx, c, s)
 	case "standup":
-		err = b.standup(ctx, c, repository, path)
+		err = b.standup(ctx, c, s, repository, path)
 	default:
 		err = fmt.Errorf("there is no way %q", way)
 	}
@@ -97,8 +105,25 @@ func (b *bench) once(ctx context.Context, s scenario, way string) (time.Duration
 		return 0, nil, err
 	}
 	took := time.Since(begin)
+	if err := b.keepLogs(c, s.name+"-"+way); err != nil {
+		return 0, nil, err
+	}
 	times, err := readTimes(ctx, c)
 	return took, times, err
+}
+
+// working waits until Flux's controllers take objects from their queues, some time after they call
+// themselves healthy: their own start belongs to no way of bringing tiers up.
+func working(ctx context.Context, c *cluster.Cluster) error {
+	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		for _, name := range []cluster.Component{cluster.SourceController, cluster.KustomizeController} {
+			log, err := os.ReadFile(c.LogPath(name))
+			if err != nil || !bytes.Contains(log, []byte("Starting workers")) {
+				return false, err
+			}
+		}
+		return true, nil
+	})
 }
 
 // bootstrap pushes the scenario and points Flux at it.
@@ -114,13 +139,25 @@ func bootstrap(ctx context.Context, c *cluster.Cluster, s scenario) (cold.Reposi
 	return r, entry, c.Sync(ctx, cluster.Sync{Repo: r.Name, Path: entry})
 }
 
-func (b *bench) standup(ctx context.Context, c *cluster.Cluster, r cold.Repository, path string) error {
-	cmd := exec.CommandContext(ctx, b.binary, "up", "--repo", r.Dir, "--path", path, "--quiet")
+func (b *bench) standup(ctx context.Context, c *cluster.Cluster, s scenario, r cold.Repository, path string) error {
+	cmd := exec.CommandContext(ctx, b.binary, "up", "--repo", r.Dir, "--path", path, "--quiet", "-o", "json")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("standup up: %w: %s", err, out)
 	}
-	return nil
+	if b.keep == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(b.keep, s.name+"-events.jsonl"), out, 0o600)
+}
+
+// keepLogs copies the cluster's logs, the audit log among them, to a folder of that name.
+func (b *bench) keepLogs(c *cluster.Cluster, name string) error {
+	if b.keep == "" {
+		return nil
+	}
+	return os.CopyFS(filepath.Join(b.keep, name), os.DirFS(filepath.Join(c.Dir(), "logs")))
 }
 
 // allReady waits until n Kustomizations are Ready.

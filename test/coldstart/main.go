@@ -31,8 +31,9 @@ func run(ctx context.Context) error {
 	names := flag.String("scenarios", strings.Join(scenarioNames(), ","), "which `scenarios` to run")
 	ways := flag.String("ways", "alone,script,standup", "which `ways` to bring each up")
 	limit := flag.Duration("limit", 15*time.Minute, "how long one cold start may take")
+	keep := flag.String("keep", "", "empty `folder` for the events of standup and the logs of the clusters")
 	flag.Parse()
-	b := &bench{limit: *limit, log: os.Stderr}
+	b := &bench{limit: *limit, log: os.Stderr, keep: *keep}
 	defer b.close()
 	if err := b.build(ctx); err != nil {
 		return err
