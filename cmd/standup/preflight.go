@@ -16,7 +16,7 @@ var errPreflight = errors.New("the checks before the first write failed; nothing
 
 // preflight asks, before anything is written, whether the run can work at all. Only what is not
 // well is shown, unless the run is a dry one.
-func (a *app) preflight(c *cli.Context, s *session, free bool) error {
+func (a *app) preflight(c *cli.Context, s *session, free bool) (preflight.Report, error) {
 	options := preflight.Options{
 		FluxNamespace: s.namespace, SourceKinds: wait.SourceKinds(s.graph), Access: s.access(free), Revision: s.graph.Revision,
 	}
@@ -26,17 +26,17 @@ func (a *app) preflight(c *cli.Context, s *session, free bool) error {
 	}
 	checks, err := preflight.Run(c.Context, preflight.Clients{Kubernetes: s.Kube, Dynamic: s.Dynamic}, options)
 	if err != nil {
-		return err
+		return checks, err
 	}
 	if checks.Failed() || !c.Bool(flagQuiet) {
 		if err := report.Preflight(a.stderr, checks, c.Bool(flagDryRun)); err != nil {
-			return err
+			return checks, err
 		}
 	}
 	if checks.Failed() {
-		return errPreflight
+		return checks, errPreflight
 	}
-	return nil
+	return checks, nil
 }
 
 // access is exactly what a run does to the cluster. What freeing a tier writes depends on the tier:

@@ -107,10 +107,12 @@ func (a *app) bringUp(c *cli.Context, free bool) error {
 	if err := s.checkRevision(c.Context); err != nil {
 		return err
 	}
-	if err := a.preflight(c, s, free); err != nil {
+	checks, err := a.preflight(c, s, free)
+	if err != nil {
 		return err
 	}
 	options := resume.Options{
+		Rules: checks.Rules, Workers: checks.Workers,
 		Graph: s.graph, FailFast: c.Bool(flagFailFast), Timeout: c.Duration(flagTimeout),
 		IncludeSuspendedInGit: c.Bool(flagInclude), ResetHelm: c.Bool(flagResetHelm), TierTimeout: c.Duration(flagTierTimeout),
 		Selection: selection(c), Lease: s.lease(c),

@@ -57,6 +57,10 @@ type Rules struct {
 	programs sync.Map // expression → *program
 }
 
+// GateAdditiveCELDependencyCheck is the feature gate's name on the controllers' command line
+// (fluxcd/pkg's runtime/controller/features.go).
+const GateAdditiveCELDependencyCheck = "AdditiveCELDependencyCheck"
+
 // Dependency is [Rules.Dependency] for Flux as it is shipped.
 func Dependency(ctx context.Context, self *kustomizev1.Kustomization, ref meta.DependencyReference, s Snapshot) DependencyState {
 	return new(Rules).Dependency(ctx, self, ref, s)

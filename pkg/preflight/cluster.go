@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/wait"
 )
 
@@ -90,6 +91,9 @@ func (p *preflight) unserved() (missing []string, kustomizations bool) {
 // controllers tells whether Flux's controllers work, from Deployments and Leases.
 func (p *preflight) controllers(ctx context.Context) {
 	facts, unread := wait.Controllers(ctx, p.clients.Dynamic, p.opts.FluxNamespace, p.opts.Now)
+	flags := facts["kustomize-controller"].Flags
+	p.report.Workers = flags.Concurrent()
+	p.report.Rules.AdditiveCELDependencyCheck = flags.Gate(flux.GateAdditiveCELDependencyCheck)
 	for _, name := range []string{"source-controller", "kustomize-controller"} {
 		fact := facts[name]
 		switch fact.State {

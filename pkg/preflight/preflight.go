@@ -38,6 +38,11 @@ type Check struct {
 // Report is every check in the order in which they were made.
 type Report struct {
 	Checks []Check
+	// Workers is kustomize-controller's --concurrent; 0 where its command line does not say or cannot
+	// be read.
+	Workers int
+	// Rules are Flux's rules under the feature gates on kustomize-controller's command line.
+	Rules *flux.Rules
 }
 
 // Failed reports whether a check failed.
@@ -102,10 +107,8 @@ type Options struct {
 	// left out if nil.
 	Entry  *flux.Key
 	Source *flux.SourceRef
-	// Revision names what was read from git, as a commit id; "" skips the comparison. Dirty says
-	// that the work tree holds more than that commit.
+	// Revision names what was read from git, as a commit id; "" skips the comparison.
 	Revision string
-	Dirty    bool
 	// Now is the time to judge leases by; zero means the current time.
 	Now time.Time
 }
@@ -115,7 +118,7 @@ type Options struct {
 // without Flux's CRDs those that need them. The error is ctx's: whatever a check meets is part of
 // the report.
 func Run(ctx context.Context, clients Clients, opts Options) (Report, error) {
-	p := &preflight{clients: clients, opts: opts}
+	p := &preflight{clients: clients, opts: opts, report: Report{Rules: new(flux.Rules)}}
 	if opts.FluxNamespace == "" {
 		p.opts.FluxNamespace = wait.DefaultFluxNamespace
 	}

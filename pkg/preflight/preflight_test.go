@@ -69,7 +69,7 @@ const alive = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: kustomize-controller, namespace: flux-system}
-spec: {replicas: 1}
+spec: {replicas: 1, template: {spec: {containers: [{name: manager, args: [--concurrent=12, --feature-gates=AdditiveCELDependencyCheck=true]}]}}}
 status: {availableReplicas: 1}
 `
 
@@ -132,6 +132,9 @@ func TestPreflight(t *testing.T) {
 	}
 	if r.Failed() {
 		t.Error("the report failed")
+	}
+	if r.Workers != 12 || !r.Rules.AdditiveCELDependencyCheck {
+		t.Errorf("%d workers, additive %v: want what the Deployment's arguments say", r.Workers, r.Rules.AdditiveCELDependencyCheck)
 	}
 }
 
@@ -202,10 +205,6 @@ func TestPreflightFindings(t *testing.T) {
 				return clients(t, nil, nil, entry, repository("main@sha1:5555555555555555555555555555555555555555"))
 			},
 			check: "revision", want: "revision fail: the cluster is at main@sha1:5555555555555555555555555555555555555555, read was 444444444444", failed: true,
-		},
-		"a work tree with changes": {
-			change: func(o *Options) { o.Dirty = true },
-			check:  "revision", want: "revision warn: the cluster is at main@sha1:" + head + "; the work tree has changes that it does not have",
 		},
 		"an OCI digest": {
 			clients: func(t *testing.T) Clients { return clients(t, nil, nil, entry, repository("latest@sha256:abcdef")) },

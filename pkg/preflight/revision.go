@@ -106,9 +106,6 @@ func (p *preflight) revision(artifact, origin string) {
 	case !sameCommit(commit, local):
 		p.say("revision", Fail, fmt.Sprintf("push, wait for the cluster to fetch it, or read what it has: --ref %s", commit),
 			"the cluster is at %s, read was %s", artifact, short(local))
-	case p.opts.Dirty:
-		p.say("revision", Warn, fmt.Sprintf("commit and push them, or read what the cluster has: --ref %s", commit),
-			"the cluster is at %s; the work tree has changes that it does not have", artifact)
 	default:
 		p.say("revision", OK, "", "the cluster is at %s, as read", artifact)
 	}

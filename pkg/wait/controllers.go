@@ -32,7 +32,9 @@ func Controllers(ctx context.Context, client dynamic.Interface, namespace string
 	leases := byName(ctx, client, schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, namespace, &unread)
 	facts = map[string]ControllerFact{}
 	for _, name := range []string{kustomizeController, sourceController, helmController} {
-		facts[name] = controllerFact(name, deployments[name], leases[name+"-leader-election"], now)
+		fact := controllerFact(deployments[name], leases[name+"-leader-election"], now)
+		fact.Flags = commandLine(deployments[name])
+		facts[name] = fact
 	}
 	return facts, unread
 }
@@ -54,7 +56,7 @@ func byName(ctx context.Context, client dynamic.Interface, gvr schema.GroupVersi
 	return objects
 }
 
-func controllerFact(_ string, deployment, lease *unstructured.Unstructured, now time.Time) ControllerFact {
+func controllerFact(deployment, lease *unstructured.Unstructured, now time.Time) ControllerFact {
 	stale, since, told := staleLease(lease, now)
 	switch {
 	case told && !stale:

@@ -74,6 +74,7 @@ func newWalk(ctx context.Context, graph *tiers.Graph, snapshot flux.Snapshot, ev
 		retrying: map[tiers.Key]bool{}, waits: map[tiers.Key][]wait{}, causes: map[tiers.Key][]string{},
 		found: map[string]*Diagnosis{}, shown: map[string][]tiers.Key{},
 	}
+	w.rules.AdditiveCELDependencyCheck = evidence.Controllers[kustomizeController].Flags.Gate(flux.GateAdditiveCELDependencyCheck)
 	for i, t := range w.tiers {
 		w.index[t.Key] = i
 		w.statuses[t.Key] = tierStatus(t, snapshot, now)

@@ -89,6 +89,8 @@ type ControllerFact struct {
 	Message string
 	// Since is when it was last alive, if its Lease tells.
 	Since time.Time
+	// Flags are those of its Deployment, if that can be read.
+	Flags Flags
 }
 
 func (e Evidence) fluxNamespace() string {
