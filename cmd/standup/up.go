@@ -25,6 +25,7 @@ const (
 	flagInclude  = "include-suspended-in-git"
 
 	flagResetHelm   = "reset-helm"
+	flagForceHelm   = "force-helm"
 	flagTierTimeout = "tier-timeout"
 )
 
@@ -69,6 +70,7 @@ func resumeFlags() []cli.Flag {
 		boolFlag(flagFailFast, "stop at the first failure that only a change in git can mend"),
 		boolFlag(flagInclude, "also resume what git itself suspends; the parent's next pass suspends it again"),
 		boolFlag(flagResetHelm, "reset HelmReleases whose retries are exhausted, once a run"),
+		boolFlag(flagForceHelm, "force an install or upgrade of HelmReleases whose retries are exhausted, once a run"),
 		&cli.DurationFlag{Name: flagTierTimeout, Usage: "how long one tier may take from the moment it could start", DefaultText: "Flux's own timeout for it", EnvVars: env(flagTierTimeout)},
 		boolFlag(flagTakeOver, "take the lease from another run"),
 		dryRunFlag(),
@@ -114,7 +116,7 @@ func (a *app) bringUp(c *cli.Context, free bool) error {
 	options := resume.Options{
 		Rules: checks.Rules, Workers: checks.Workers,
 		Graph: s.graph, FailFast: c.Bool(flagFailFast), Timeout: c.Duration(flagTimeout),
-		IncludeSuspendedInGit: c.Bool(flagInclude), ResetHelm: c.Bool(flagResetHelm), TierTimeout: c.Duration(flagTierTimeout),
+		IncludeSuspendedInGit: c.Bool(flagInclude), ResetHelm: c.Bool(flagResetHelm), ForceHelm: c.Bool(flagForceHelm), TierTimeout: c.Duration(flagTierTimeout),
 		Selection: selection(c), Lease: s.lease(c),
 	}
 	if free {

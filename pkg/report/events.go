@@ -160,6 +160,8 @@ func pastTense(v resume.Verb) string {
 		return "nudged"
 	case resume.Reset:
 		return "reset"
+	case resume.Force:
+		return "forced"
 	case resume.Suspend:
 		return "suspended"
 	}

@@ -13,6 +13,8 @@ const (
 	Nudge Verb = "nudge"
 	// Reset asks helm-controller for a pass that forgets the failures counted so far.
 	Reset Verb = "reset"
+	// Force asks helm-controller for a pass that installs or upgrades a release whatever its state.
+	Force Verb = "force"
 	// Free calls [Options.Free] for a tier.
 	Free Verb = "free"
 	// Suspend sets suspend; only [SuspendTiers] does that.

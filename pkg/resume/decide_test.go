@@ -118,6 +118,26 @@ func TestHelmReleases(t *testing.T) {
 	}
 }
 
+func TestExhaustedReleaseIsForcedIfAsked(t *testing.T) {
+	opts, s := ready(t, release("a", func(h *helmv2.HelmRelease) {
+		says("InstallFailed", metav1.Condition{Type: "Stalled", Status: "True", Reason: "RetriesExceeded"})(h)
+		h.Status.InstallFailures = 3
+	}))
+	opts.ForceHelm, opts.ResetHelm = true, true
+	decision := decide(t, opts, s, Memory{})
+	if diff := cmp.Diff([]string{"force HelmRelease/apps/a (retries exhausted)"}, texts(decision)); diff != "" {
+		t.Errorf("want(-) got(+):\n%s", diff)
+	}
+	// Once a run: the release failed again.
+	again := decide(t, opts, s, decision.Memory.sent(decision.Actions[0], model.Start(), s).arrived(decision.Actions[0].Object, model.Start()))
+	for _, a := range again.Actions {
+		t.Errorf("%s again", a.Verb)
+	}
+	if got, want := string(patchFor(Force, "t")), `{"metadata":{"annotations":{"reconcile.fluxcd.io/forceAt":"t","reconcile.fluxcd.io/requestedAt":"t"}}}`; got != want {
+		t.Errorf("patch %s, want %s", got, want)
+	}
+}
+
 func decide(t *testing.T, opts Options, s flux.Snapshot, m Memory) Decision {
 	t.Helper()
 	d, err := NewDispatcher(opts)

@@ -129,6 +129,8 @@ func patchFor(verb Verb, token string) []byte {
 		return flux.ResumePatch(token)
 	case Reset:
 		return flux.ResetPatch(token)
+	case Force:
+		return flux.ForcePatch(token)
 	case Nudge, Free, Suspend:
 	}
 	return flux.NudgePatch(token)
@@ -232,7 +234,7 @@ func (m *machine) count(verb Verb) {
 	switch verb {
 	case Resume:
 		m.summary.Resumed++
-	case Nudge, Reset:
+	case Nudge, Reset, Force:
 		m.summary.Nudged++
 	case Free, Suspend:
 	}

@@ -21,6 +21,8 @@ type Options struct {
 	IncludeSuspendedInGit bool
 	// ResetHelm resets HelmReleases whose retries are exhausted, once a run.
 	ResetHelm bool
+	// ForceHelm forces an install or upgrade of those instead, once a run.
+	ForceHelm bool
 	// FailFast ends the run at the first tier that has failed for good, instead of bringing up the
 	// rest of the graph first.
 	FailFast bool

@@ -140,6 +140,8 @@ func (c *deciding) release(h *helmv2.HelmRelease) *Standing {
 		st.Phase = Settled
 	case st.Status.Reconciling && st.Status.Reason != meta.DependencyNotReadyReason,
 		!flux.Answered(h.Annotations[flux.RequestAnnotation], h.Status.LastHandledReconcileAt):
+	case flux.RetriesExhausted(h) && c.opts.ForceHelm && !c.notes[st.Object].reset:
+		c.act(st.Object, Force, WhyReset)
 	case flux.RetriesExhausted(h) && c.opts.ResetHelm && !c.notes[st.Object].reset:
 		c.act(st.Object, Reset, WhyReset)
 	case st.Status.State == flux.Final:
