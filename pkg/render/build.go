@@ -132,6 +132,11 @@ func (b *builder) run(o overlay) []Object {
 		b.res.Partial = true
 		return nil
 	}
+	if !b.opts.Kustomize {
+		if objects, ok := b.direct(kus); ok {
+			return objects
+		}
+	}
 	for _, f := range b.c.faults {
 		b.fault(f.err)
 		kus = b.leaveOut(kus, f)

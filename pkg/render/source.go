@@ -29,6 +29,7 @@ type Source struct {
 	patterns  func() (ignoreRules, error)
 	files     sync.Map // folder → *kustFile
 	manifests sync.Map // repository path → *manifestFile
+	patches   sync.Map // text → *patchText
 }
 
 // NewSource gives the artifact of the folder dir of tree. ignore is the source's spec.ignore, in

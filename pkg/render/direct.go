@@ -1,0 +1,215 @@
+package render
+
+import (
+	"path"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/filters/namespace"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/resource"
+	kustypes "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// direct builds with kustomize's own patches and filters, but without what its target does around
+// them and what takes most of its time: it merges its configuration for every folder, parses a patch
+// for every build and compares each object with all others after each step.
+//
+// It knows resources, components, patches, the namespace, and generators without a hash in the name.
+// It returns false for all else, for whatever is wrong, and where kustomize would have to mend a
+// reference: then kustomize builds, and says what it has to say. A test holds its results to
+// kustomize's. The order of the steps is that of accumulateTarget in kustomize's
+// api/internal/target/kusttarget.go.
+func (b *builder) direct(kus *kustypes.Kustomization) ([]Object, bool) {
+	if len(b.keep) > 0 || b.c.openapi || len(b.c.faults) > 0 || b.opts.AllowRemoteBases {
+		return nil, false
+	}
+	for _, k := range b.c.kustomizations {
+		if !directly(k.kus) || b.src.kustomizationFiles(k.dir) > 1 {
+			return nil, false
+		}
+	}
+	loadSchema()
+	schema.RLock()
+	defer schema.RUnlock()
+	bare := *kus
+	bare.BuildMetadata = nil
+	d := &assembly{b}
+	parts, ok := d.target(nil, b.res.Dir, &bare, []string{b.res.Dir})
+	if !ok || mended(parts) {
+		return nil, false
+	}
+	var out []Object
+	for _, p := range parts {
+		o, ok := p.object()
+		if !ok || o.GetName() == "" || o.GetKind() == "" || o.GetAPIVersion() == "" {
+			return nil, false
+		}
+		if local, set := o.GetAnnotations()[konfig.IgnoredByKustomizeAnnotation]; set && local != "false" {
+			continue
+		}
+		if o.GroupVersionKind().Group != "kustomize.config.k8s.io" {
+			out = append(out, Object{Unstructured: o, File: p.file})
+		}
+	}
+	return out, true
+}
+
+// directly reports whether a kustomization file uses only what direct knows.
+func directly(k *kustypes.Kustomization) bool {
+	rest := *k
+	for _, kind := range []struct{ kind, version string }{{kustypes.KustomizationKind, kustypes.KustomizationVersion}, {kustypes.ComponentKind, kustypes.ComponentVersion}} {
+		if k.Kind == kind.kind && (k.APIVersion == kind.version || k.APIVersion == "") {
+			rest.TypeMeta = kustypes.TypeMeta{}
+		}
+	}
+	if k.Kind == "" && k.APIVersion == kustypes.KustomizationVersion {
+		rest.TypeMeta = kustypes.TypeMeta{}
+	}
+	rest.MetaData, rest.BuildMetadata = nil, nil
+	rest.Resources, rest.Bases, rest.Components, rest.Patches, rest.Namespace = nil, nil, nil, nil, ""
+	rest.ConfigMapGenerator, rest.SecretGenerator, rest.GeneratorOptions = nil, nil, nil
+	return reflect.DeepEqual(rest, kustypes.Kustomization{})
+}
+
+// part is one object while it is being built.
+type part struct {
+	res  *resource.Resource
+	file string
+	// before are the identities that it had, the first one first.
+	before []resid.ResId
+}
+
+// object is the finished object. Kustomize keeps notes in the annotations of what it changes the
+// identity of, and taking them away tidies the annotations up.
+func (p *part) object() (*unstructured.Unstructured, bool) {
+	p.res.RemoveBuildAnnotations()
+	o, ok := object(&p.res.RNode)
+	if !ok && len(p.before) > 0 {
+		p.res.StorePreviousId()
+		p.res.RemoveBuildAnnotations()
+		o, ok = object(&p.res.RNode)
+	}
+	return o, ok
+}
+
+func (p *part) remember() { p.before = append(p.before, p.res.CurId()) }
+
+func (p *part) original() resid.ResId {
+	if len(p.before) > 0 {
+		return p.before[0]
+	}
+	return p.res.CurId()
+}
+
+// assembly is the state of one build.
+type assembly struct{ *builder }
+
+// target builds a folder on top of the parts that are there, which a component changes with its own.
+func (d *assembly) target(parts []*part, dir string, kus *kustypes.Kustomization, above []string) ([]*part, bool) {
+	for _, ref := range slices.Concat(kus.Resources, kus.Bases) {
+		name := path.Join(dir, ref)
+		var more []*part
+		ok := true
+		if d.src.isFile(name) {
+			more, ok = d.file(name)
+		} else {
+			more, ok = d.folder(nil, name, kustypes.KustomizationKind, above)
+		}
+		if !ok {
+			return nil, false
+		}
+		parts = append(parts, more...)
+	}
+	parts, ok := d.generate(parts, dir, kus)
+	if !ok || !distinct(parts) {
+		return nil, false
+	}
+	for _, ref := range kus.Components {
+		if parts, ok = d.folder(parts, path.Join(dir, ref), kustypes.ComponentKind, above); !ok {
+			return nil, false
+		}
+	}
+	for _, p := range kus.Patches {
+		if parts, ok = d.patch(parts, dir, p); !ok {
+			return nil, false
+		}
+	}
+	return parts, d.setNamespace(parts, kus.Namespace) && distinct(parts)
+}
+
+// folder builds a folder of the given kind.
+func (d *assembly) folder(parts []*part, dir, kind string, above []string) ([]*part, bool) {
+	k := d.src.kustomization(dir)
+	real := d.real(dir)
+	if k == nil || k.err != nil || (k.kus.Kind == kustypes.ComponentKind) != (kind == kustypes.ComponentKind) ||
+		slices.ContainsFunc(above, func(a string) bool { return holds(real, d.real(a)) }) {
+		return nil, false
+	}
+	return d.target(parts, dir, k.kus, append(slices.Clone(above), dir))
+}
+
+// file reads the objects of a file.
+func (d *assembly) file(name string) ([]*part, bool) {
+	m := d.src.manifestAt(name)
+	if m.err != nil {
+		return nil, false
+	}
+	var nodes []*kyaml.RNode
+	if m.simple {
+		for _, doc := range m.docs {
+			nodes = append(nodes, kyaml.NewRNode(doc.node))
+		}
+	} else {
+		var err error
+		if nodes, err = d.src.resources(name); err != nil {
+			return nil, false
+		}
+	}
+	from := d.src.tree.Origin(name)
+	out := make([]*part, 0, len(nodes))
+	for _, n := range nodes {
+		if id := identity(n); id.Name == "" || id.Kind == "" || id.APIVersion == "" {
+			return nil, false
+		}
+		out = append(out, &part{res: &resource.Resource{RNode: *n.Copy()}, file: from})
+	}
+	return out, true
+}
+
+// distinct reports whether no two objects have one identity.
+func distinct(parts []*part) bool {
+	seen := make(map[resid.ResId]bool, len(parts))
+	for _, p := range parts {
+		id := p.res.CurId()
+		id.Namespace = id.EffectiveNamespace()
+		if seen[id] {
+			return false
+		}
+		seen[id] = true
+	}
+	return true
+}
+
+// setNamespace is kustomize's NamespaceTransformer.
+func (d *assembly) setNamespace(parts []*part, ns string) bool {
+	if ns == "" {
+		return true
+	}
+	// As in kustomize's api/internal/konfig/builtinpluginconsts/namespace.go.
+	filter := namespace.Filter{Namespace: ns, FsSlice: kustypes.FsSlice{
+		{Path: kustypes.MetadataNamePath, Gvk: resid.Gvk{Kind: "Namespace"}, CreateIfNotPresent: true},
+		{Path: "spec/service/namespace", Gvk: resid.Gvk{Group: "apiregistration.k8s.io", Kind: "APIService"}, CreateIfNotPresent: true},
+		{Path: "spec/conversion/webhook/clientConfig/service/namespace", Gvk: resid.Gvk{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}},
+	}}
+	for _, p := range parts {
+		p.remember()
+		if err := p.res.ApplyFilter(filter); err != nil {
+			return false
+		}
+	}
+	return true
+}

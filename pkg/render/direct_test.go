@@ -1,0 +1,82 @@
+package render_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/standup-sh/standup/pkg/render"
+	"github.com/standup-sh/standup/pkg/repo"
+)
+
+// TestDirectIsKustomize builds folders with kustomize and without: objects, order and files must be
+// the same, and so must be what is refused.
+func TestDirectIsKustomize(t *testing.T) {
+	ar, err := txtar.ParseFile("testdata/direct.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range ar.Files {
+		name := filepath.Join(dir, f.Name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range folders {
+		if folder.Name() == "base" {
+			continue
+		}
+		t.Run(folder.Name(), func(t *testing.T) {
+			want := build(t, dir, folder.Name(), render.Options{Kustomize: true})
+			got := build(t, dir, folder.Name(), render.Options{})
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("(-kustomize +direct):\n%s", d)
+			}
+			if len(want) == 0 {
+				t.Error("nothing was built")
+			}
+		})
+	}
+}
+
+// build writes what comes of a folder: faults, then each object and its file.
+func build(t *testing.T, dir, folder string, opts render.Options) []any {
+	t.Helper()
+	tree, err := repo.Open(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := render.NewSource(tree, ".", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ks := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+		"metadata": map[string]any{"name": "x", "namespace": "flux-system"},
+		"spec":     map[string]any{"path": folder},
+	}}
+	res, err := src.Build(t.Context(), ks, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []any
+	for _, f := range res.Faults {
+		out = append(out, f.Error())
+	}
+	for _, o := range res.Objects {
+		out = append(out, o.File, o.Object)
+	}
+	return out
+}

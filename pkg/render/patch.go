@@ -1,0 +1,156 @@
+package render
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/kustomize/api/filters/patchjson6902"
+	"sigs.k8s.io/kustomize/api/resource"
+	kustypes "sigs.k8s.io/kustomize/api/types"
+)
+
+// patch applies one entry of the patches as kustomize's PatchTransformer does.
+func (d *assembly) patch(parts []*part, dir string, p kustypes.Patch) ([]*part, bool) {
+	text := strings.TrimSpace(p.Patch)
+	if p.Options != nil || (text == "") == (p.Path == "") {
+		return nil, false
+	}
+	if p.Path != "" {
+		data, err := d.src.tree.ReadFile(path.Join(dir, p.Path))
+		if err != nil {
+			return nil, false
+		}
+		text = string(data)
+	}
+	if isOperations(text) {
+		return parts, p.Target != nil && operate(parts, p.Target, text)
+	}
+	t := d.src.patchText(text)
+	ok := t.ok
+	switch {
+	case !ok:
+	case p.Target == nil:
+		ok = mergeByName(parts, t.whole)
+	default:
+		ok = len(t.clean) == 1 && mergeSelected(parts, p.Target, t.clean[0])
+	}
+	return slices.DeleteFunc(parts, func(p *part) bool { return p.res.IsNilOrEmpty() }), ok
+}
+
+// isOperations tells a list of JSON patch operations from a strategic merge patch.
+func isOperations(text string) bool {
+	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "---"))
+	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "- ")
+}
+
+// patchText is a strategic merge patch, parsed once however many builds use it. Nobody may change it.
+type patchText struct {
+	once sync.Once
+	ok   bool
+	// whole is the patch as written, clean as ApplySmPatch of kustomize's resmap makes of it.
+	whole, clean []*resource.Resource
+}
+
+func (s *Source) patchText(text string) *patchText {
+	v, ok := s.patches.Load(text)
+	if !ok {
+		v, _ = s.patches.LoadOrStore(text, &patchText{})
+	}
+	t := v.(*patchText)
+	t.once.Do(func() {
+		nodes, err := nodesOf(s.factory, []byte(text))
+		if err != nil || len(nodes) == 0 {
+			return
+		}
+		for _, n := range nodes {
+			r := &resource.Resource{RNode: *n}
+			clean := r.DeepCopy()
+			if clean.CopyMergeMetaDataFieldsFrom(r) != nil {
+				return
+			}
+			t.whole, t.clean = append(t.whole, r), append(t.clean, clean)
+		}
+		t.ok = true
+	})
+	return t
+}
+
+// mergeByName merges each patch into the one object that it names, which may bear the name no more.
+func mergeByName(parts []*part, patches []*resource.Resource) bool {
+	for _, patch := range patches {
+		id := patch.OrgId()
+		var found []*part
+		for _, p := range parts {
+			if slices.ContainsFunc(append(slices.Clone(p.before), p.res.CurId()), id.Equals) {
+				found = append(found, p)
+			}
+		}
+		if len(found) != 1 || found[0].res.ApplySmPatch(patch.DeepCopy()) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// mergeSelected merges a patch into all objects that a target selects.
+func mergeSelected(parts []*part, target *kustypes.Selector, patch *resource.Resource) bool {
+	chosen, ok := selected(parts, target)
+	if !ok {
+		return false
+	}
+	for _, p := range chosen {
+		own := patch.DeepCopy()
+		own.SetGvk(p.res.GetGvk())
+		own.SetKind(patch.GetKind())
+		if p.res.ApplySmPatch(own) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// operate applies JSON patch operations to all objects that a target selects.
+func operate(parts []*part, target *kustypes.Selector, text string) bool {
+	chosen, ok := selected(parts, target)
+	if !ok {
+		return false
+	}
+	for _, p := range chosen {
+		p.remember()
+		if p.res.ApplyFilter(patchjson6902.Filter{Patch: text}) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// selected is Select of kustomize's api/resmap/reswrangler.go.
+func selected(parts []*part, target *kustypes.Selector) ([]*part, bool) {
+	sr, err := kustypes.NewSelectorRegex(target)
+	if err != nil {
+		return nil, false
+	}
+	var out []*part
+	for _, p := range parts {
+		now, org := p.res.CurId(), p.original()
+		if !sr.MatchGvk(now.Gvk) ||
+			!sr.MatchNamespace(org.EffectiveNamespace()) && !sr.MatchNamespace(now.EffectiveNamespace()) ||
+			!sr.MatchName(org.Name) && !sr.MatchName(now.Name) {
+			continue
+		}
+		labels, err := p.res.MatchesLabelSelector(target.LabelSelector)
+		if err != nil {
+			return nil, false
+		}
+		annotations, err := p.res.MatchesAnnotationSelector(target.AnnotationSelector)
+		if err != nil {
+			return nil, false
+		}
+		if labels && annotations {
+			out = append(out, p)
+		}
+	}
+	return out, true
+}
