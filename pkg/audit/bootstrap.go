@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -143,8 +144,7 @@ func definitions(data []byte) ([]schema.GroupKind, error) {
 }
 
 // addHelmfile declares the API groups of the charts that a helmfile installs, as far as the
-// catalogue knows them. Only the names of the charts are read: templates in the file do no harm as
-// long as it is YAML.
+// catalogue knows them. Only the names of the charts are read.
 func (c *Config) addHelmfile(files fs.FS, e Entry, catalogue *crds.Catalogue) error {
 	data, err := fs.ReadFile(files, path.Clean(e.Value))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -198,8 +198,8 @@ type Step struct {
 	kinds []declaredKind
 }
 
-// FindSteps looks through a tree for helmfiles. Files that are no plain YAML, and folders whose name
-// says that they are laid aside, are passed over.
+// FindSteps looks through a tree for helmfiles, templates among them. What is no YAML even without its
+// templates, and folders whose name says that they are laid aside, are passed over.
 func FindSteps(files fs.FS, catalogue *crds.Catalogue) []Step {
 	var out []Step
 	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -212,7 +212,7 @@ func FindSteps(files fs.FS, catalogue *crds.Catalogue) []Step {
 			}
 			return nil
 		}
-		if !strings.Contains(name, "helmfile") || !isYAML(name) {
+		if !strings.Contains(name, "helmfile") || !isYAML(strings.TrimSuffix(name, ".gotmpl")) {
 			return nil
 		}
 		data, err := fs.ReadFile(files, name)
@@ -233,13 +233,17 @@ func (s Step) brings(gk schema.GroupKind) bool {
 	return slices.ContainsFunc(s.kinds, func(d declaredKind) bool { return d.covers(gk) })
 }
 
-// helmfileCharts lists the base names of the charts of a helmfile's releases.
+// helmfileCharts lists the base names of the charts of a helmfile's releases. Templates are taken
+// out first. A release whose chart is written with one, or inherited, most likely bears its name.
 func helmfileCharts(data []byte) ([]string, error) {
+	data = templateLine.ReplaceAll(data, nil)
+	data = template.ReplaceAll(data, []byte("_"))
 	var out []string
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var doc struct {
 			Releases []struct {
+				Name  string `yaml:"name"`
 				Chart string `yaml:"chart"`
 			} `yaml:"releases"`
 		}
@@ -251,12 +255,22 @@ func helmfileCharts(data []byte) ([]string, error) {
 			return nil, err
 		}
 		for _, r := range doc.Releases {
-			if r.Chart != "" {
-				out = append(out, path.Base(strings.TrimSuffix(r.Chart, "/")))
+			name := path.Base(strings.TrimSuffix(r.Chart, "/"))
+			if r.Chart == "" || strings.Contains(name, "_") {
+				name = r.Name
+			}
+			if name != "" {
+				out = append(out, name)
 			}
 		}
 	}
 }
+
+// What a helmfile's templates look like: a line of their own, and a part of a line.
+var (
+	templateLine = regexp.MustCompile(`(?m)^\s*\{\{.*\}\}\s*$`)
+	template     = regexp.MustCompile(`\{\{.*?\}\}`)
+)
 
 // covers reports whether a declared group covers another one: equal, or "*.x" and below x.
 func (d declaredKind) covers(gk schema.GroupKind) bool {
