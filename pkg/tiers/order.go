@@ -122,79 +122,35 @@ func adjacency(edges []Edge) map[Key][]Key {
 	return needs
 }
 
-// components are the strongly connected components of the graph (Tarjan), each sorted, each after
-// those it needs. The walk keeps its own stack: a chain may be longer than a goroutine's.
+// components are the strongly connected components of the graph, each sorted, each after those it needs.
 func components(tiers []*Tier, needs map[Key][]Key) [][]Key {
 	keys := make([]Key, 0, len(tiers))
 	for _, t := range tiers {
 		keys = append(keys, t.Key)
 	}
 	slices.SortFunc(keys, compareKeys)
-	s := &tarjan{needs: needs, num: map[Key]int{}, low: map[Key]int{}, on: map[Key]bool{}}
-	for _, k := range keys {
-		if _, done := s.num[k]; !done {
-			s.visit(k)
-		}
+	at := make(map[Key]int, len(keys))
+	for i, k := range keys {
+		at[k] = i
 	}
-	return s.out
-}
-
-type tarjan struct {
-	needs    map[Key][]Key
-	num, low map[Key]int
-	on       map[Key]bool
-	stack    []Key
-	out      [][]Key
-}
-
-type frame struct {
-	key  Key
-	next int
-}
-
-func (s *tarjan) visit(root Key) {
-	s.enter(root)
-	for calls := []frame{{key: root}}; len(calls) > 0; {
-		f := &calls[len(calls)-1]
-		if f.next < len(s.needs[f.key]) {
-			n := s.needs[f.key][f.next]
-			f.next++
-			if _, seen := s.num[n]; !seen {
-				s.enter(n)
-				calls = append(calls, frame{key: n})
-			} else if s.on[n] {
-				s.low[f.key] = min(s.low[f.key], s.num[n])
+	edges := make([][]int, len(keys))
+	for i, k := range keys {
+		for _, n := range needs[k] {
+			if j, ok := at[n]; ok {
+				edges[i] = append(edges[i], j)
 			}
-			continue
-		}
-		done := f.key
-		calls = calls[:len(calls)-1]
-		if len(calls) > 0 {
-			up := calls[len(calls)-1].key
-			s.low[up] = min(s.low[up], s.low[done])
-		}
-		if s.low[done] == s.num[done] {
-			s.leave(done)
 		}
 	}
-}
-
-func (s *tarjan) enter(k Key) {
-	s.num[k] = len(s.num)
-	s.low[k] = s.num[k]
-	s.stack = append(s.stack, k)
-	s.on[k] = true
-}
-
-func (s *tarjan) leave(root Key) {
-	i := slices.Index(s.stack, root)
-	comp := slices.Clone(s.stack[i:])
-	for _, k := range comp {
-		s.on[k] = false
+	var out [][]Key
+	for _, component := range Components(edges) {
+		slices.Sort(component)
+		members := make([]Key, 0, len(component))
+		for _, i := range component {
+			members = append(members, keys[i])
+		}
+		out = append(out, members)
 	}
-	s.stack = s.stack[:i]
-	slices.SortFunc(comp, compareKeys)
-	s.out = append(s.out, comp)
+	return out
 }
 
 // cycles lists, for every member of every strongly connected component, a shortest cycle through
