@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/standup-sh/standup/pkg/repo"
 	"github.com/standup-sh/standup/pkg/resume"
@@ -45,8 +46,9 @@ func hint(err error) string {
 		}
 		return "apply the sync object of this entry path (gotk-sync.yaml, or the FluxInstance), or name another path with --path"
 	}
-	if _, ok := errors.AsType[*resume.HeldError](err); ok {
-		return "watch it with standup wait, or take over with --take-over if it is dead"
+	if held, ok := errors.AsType[*resume.HeldError](err); ok {
+		return "watch it with standup wait; if that run is dead, its lease ends by itself at " +
+			held.Expires.UTC().Format(time.TimeOnly) + " UTC, or at once with --take-over"
 	}
 	return ""
 }

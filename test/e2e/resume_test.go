@@ -50,7 +50,11 @@ func TestE2EResumeChainOfTen(t *testing.T) {
 	if n := got["patch kustomizations"]; n < 10 || n > 22 {
 		t.Errorf("%d patches, want at least one for each of 10 tiers and at most two for each of 11", n)
 	}
+	if n := got["patch gitrepositories"]; n > 1 {
+		t.Errorf("%d patches of the source, want at most one", n)
+	}
 	delete(got, "patch kustomizations")
+	delete(got, "patch gitrepositories")
 	want := map[string]int{"list kustomizations": 1, "watch kustomizations": 1, "list gitrepositories": 1, "watch gitrepositories": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests: want(-) got(+):\n%s", diff)
