@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -38,7 +40,7 @@ Safe to run at any time, on any cluster: where nothing is stuck nothing is writt
    standup crds --path clusters/prod --dry-run        what would be written
    standup crds --path clusters/prod
    standup crds --path clusters/prod --list           where every kind comes from; needs no cluster
-   standup crds --path clusters/prod --cold           every CRD of git first, on a bare cluster
+   standup crds --path clusters/prod --cold           every CRD of git first, on a cluster without Flux
    standup crds export --context healthy --dir crds   CRDs that nobody applied, as files for git
    standup crds --path clusters/prod --bundle crds    create those of them that are missing`,
 		Flags: flags(gitFlags(), clusterFlags(), []cli.Flag{
@@ -48,6 +50,7 @@ Safe to run at any time, on any cluster: where nothing is stuck nothing is writt
 			boolFlag(flagCharts, "fetch the charts of HelmReleases, over the network, to see which kinds they bring"),
 			sliceFlag(flagCatalogue, "`FILE` that extends the catalogue of operators and charts"),
 			namespaceFlag(), outputFlag("text", "json"), dryRunFlag(),
+			boolFlag(flagTakeOver, "take the lease from another run"),
 			timeoutFlag("how long a kind may take to appear, and a pass to end", "5m"),
 		}, commonFlags()),
 		Action:      a.crds,
@@ -56,9 +59,6 @@ Safe to run at any time, on any cluster: where nothing is stuck nothing is writt
 }
 
 func (a *app) crds(c *cli.Context) error {
-	if format := c.String(flagOutput); format != "text" && format != "json" {
-		return &report.FormatError{Format: format, Known: []string{"text", "json"}}
-	}
 	catalogue, err := loadCatalogue(c)
 	if err != nil {
 		return err
@@ -66,62 +66,67 @@ func (a *app) crds(c *cli.Context) error {
 	if c.Bool(flagList) {
 		return a.listKinds(c, catalogue)
 	}
+	options := crds.Options{Catalogue: catalogue, Timeout: c.Duration(flagTimeout), DryRun: c.Bool(flagDryRun), Cold: c.Bool(flagCold)}
+	if dir := c.String(flagBundle); dir != "" {
+		if options.Bundle, err = crds.LoadBundle(os.DirFS(dir)); err != nil {
+			return fmt.Errorf("--%s %s: %w", flagBundle, dir, err)
+		}
+	}
 	s, err := a.open(c, true)
 	if err != nil {
 		return err
 	}
-	if err := s.checkRevision(c.Context); err != nil {
+	if err := s.checkRevisionIfAny(c.Context, options); err != nil {
 		return err
 	}
-	options := crds.Options{Graph: s.graph, Catalogue: catalogue, Timeout: c.Duration(flagTimeout), DryRun: c.Bool(flagDryRun)}
+	if err := a.warnUnbuilt(c, s.graph); err != nil {
+		return err
+	}
 	rendered, err := a.renderCharts(c, s.tree, s.graph)
 	if err != nil {
 		return err
 	}
 	if rendered != nil {
-		options.Rendered = rendered.Rendered
+		options.Rendered, options.Charts = rendered.Rendered, rendered.Definitions()
 	}
-	if dir := c.String(flagBundle); dir != "" {
-		if options.Bundle, err = crds.LoadBundle(os.DirFS(dir)); err != nil {
-			return err
-		}
-	}
+	options.Graph = s.graph
+	return a.free(c, s, options)
+}
+
+// free runs pkg/crds under the lease, which is taken only if there is something to write.
+func (a *app) free(c *cli.Context, s *session, options crds.Options) error {
 	events := func(crds.Event) {}
 	if c.String(flagOutput) == "text" {
 		events = a.newTextPrinter(c).CRDs
 	}
-	result, runErr := s.free(c, options, rendered, events)
+	guard := s.newGuard(c)
+	options.Begin = guard.begin
+	result, runErr := crds.Run(guard.ctx, s.crdsClients(), options, events)
+	lost, releaseErr := guard.end()
+	if releaseErr != nil {
+		a.progress(c, "warning: %v", releaseErr)
+	}
+	if lost != nil {
+		runErr = lost
+	}
 	return errors.Join(crdsError(runErr), a.printCRDs(c, result, runErr))
 }
 
-// free creates ahead what --cold and --bundle ask for, and then frees what is stuck.
-func (s *session) free(c *cli.Context, options crds.Options, rendered *charts.Result, events func(crds.Event)) (crds.Result, error) {
-	var ahead []crds.Outcome
-	if c.Bool(flagCold) {
-		var definitions []crds.ChartDefinition
-		if rendered != nil {
-			definitions = rendered.Definitions()
-		}
-		outcome, err := crds.ApplyCold(c.Context, s.crdsClients(), definitions, options, events)
-		ahead = append(ahead, outcome)
-		if err != nil {
-			return crds.Result{Outcomes: ahead}, err
-		}
+// checkRevisionIfAny is checkRevision, except that what goes ahead of Flux needs no Flux.
+func (s *session) checkRevisionIfAny(ctx context.Context, options crds.Options) error {
+	err := s.checkRevision(ctx)
+	if is[*NotInstalledError](err) && (options.Cold || options.Bundle != nil) {
+		return nil
 	}
-	if options.Bundle != nil {
-		outcome, err := crds.ApplyBundle(c.Context, s.crdsClients(), options.Bundle, options, events)
-		ahead = append(ahead, outcome)
-		if err != nil {
-			return crds.Result{Outcomes: ahead}, err
-		}
+	return err
+}
+
+// warnUnbuilt tells what could not be read in git: what it holds is not known, and not created.
+func (a *app) warnUnbuilt(c *cli.Context, graph *tiers.Graph) error {
+	if c.Bool(flagQuiet) {
+		return nil
 	}
-	if c.Bool(flagCold) {
-		// On a bare cluster nothing else can be done yet; up frees what is stuck when its turn comes.
-		return crds.Result{Outcomes: ahead}, nil
-	}
-	result, err := crds.Run(c.Context, s.crdsClients(), options, events)
-	result.Outcomes = append(ahead, result.Outcomes...)
-	return result, err
+	return report.Problems(a.stderr, slices.DeleteFunc(slices.Clone(graph.Problems), func(p tiers.Problem) bool { return p.Severity != tiers.Error }))
 }
 
 func (a *app) printCRDs(c *cli.Context, result crds.Result, runErr error) error {
@@ -129,10 +134,7 @@ func (a *app) printCRDs(c *cli.Context, result crds.Result, runErr error) error 
 	if c.String(flagOutput) == "json" {
 		return report.JSON(a.stdout, report.NewCRDsDocument(result, dryRun))
 	}
-	if runErr != nil && len(result.Outcomes)+len(result.NotYet) == 0 {
-		return nil
-	}
-	return report.CRDs(a.stdout, result, dryRun, c.String(flagNamespace))
+	return report.CRDs(a.stdout, result, report.CRDsOptions{DryRun: dryRun, Failed: runErr != nil, Namespace: c.String(flagNamespace)})
 }
 
 // listKinds prints where every kind comes from. It asks no cluster.

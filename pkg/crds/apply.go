@@ -124,6 +124,9 @@ func (f *freer) write(ctx context.Context, d decision) error {
 	if !ok {
 		return &RefusedError{Object: d.ID(), Err: &meta.NoKindMatchError{GroupKind: d.object.GroupVersionKind().GroupKind(), SearchedVersions: []string{d.object.GroupVersionKind().Version}}}
 	}
+	if err := f.opts.begun.once(ctx); err != nil {
+		return err
+	}
 	_, err := client.Apply(ctx, d.object.GetName(), d.object, metav1.ApplyOptions{FieldManager: managerFor(d.object), Force: d.force})
 	if err != nil {
 		return refusal(d.object, d.ID(), false, err)

@@ -126,11 +126,7 @@ func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
 
 // awaitDefinition waits until a CRD that was just applied is served, in all its versions.
 func (f *freer) awaitDefinition(ctx context.Context, o render.Object, deadline time.Time) error {
-	kind, versions := definition(o)
-	var kinds []schema.GroupVersionKind
-	for _, v := range versions {
-		kinds = append(kinds, kind.WithVersion(v))
-	}
+	kinds := definedKinds(o)
 	for {
 		pending, err := f.pending(ctx, kinds)
 		if err != nil {

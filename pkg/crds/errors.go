@@ -22,6 +22,14 @@ func (e *RevisionError) Error() string {
 	return fmt.Sprintf("Kustomization/%s: the cluster is at revision %s, what was read is %s", e.Tier, e.Cluster, e.Graph)
 }
 
+// BeginError says that Options.Begin did not let a call write. Nothing was written.
+type BeginError struct{ Err error }
+
+func (e *BeginError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of Options.Begin.
+func (e *BeginError) Unwrap() error { return e.Err }
+
 // NotYetError says that a tier cannot be freed now, and what has to happen first.
 type NotYetError struct {
 	Tier   tiers.Key

@@ -228,6 +228,16 @@ func definition(o render.Object) (createdKind, []string) {
 	return kind, versions
 }
 
+// definedKinds are the kinds that a CRD serves, in all its versions.
+func definedKinds(o render.Object) []schema.GroupVersionKind {
+	kind, versions := definition(o)
+	kinds := make([]schema.GroupVersionKind, 0, len(versions))
+	for _, v := range versions {
+		kinds = append(kinds, kind.WithVersion(v))
+	}
+	return kinds
+}
+
 // addAPIService offers every kind of an aggregated API: it is served once the service behind it is.
 func (c *collector) addAPIService(base Origin) {
 	if _, external, _ := unstructured.NestedMap(base.Object.Object, "spec", "service"); !external {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/standup-sh/standup/pkg/flux"
+	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -22,8 +23,10 @@ type Result struct {
 	Cold, Bundle *Outcome
 	// Outcomes are the tiers that were freed, in the order in which it was done.
 	Outcomes []Outcome
-	// Nudged are the tiers that were asked for a pass.
+	// Nudged are the tiers that were asked for a pass, or would be.
 	Nudged []tiers.Key
+	// Pending are the tiers that were stuck and had not passed when the run ended, in tier order.
+	Pending []tiers.Key
 	// NotYet are the stuck tiers whose turn has not come.
 	NotYet []*NotYetError
 }
@@ -48,42 +51,23 @@ func (r Result) Changed() int {
 // itself: stuck tiers whose turn has not come are listed, and are an error only when nothing else is.
 //
 // A second run finds nothing missing and writes nothing. With Options.DryRun the outcomes are the
-// exact list of what would be written; nobody is nudged.
+// exact list of what would be written and who would be nudged, as far as the cluster's state now
+// tells: a tier whose turn comes only once another one has passed is in NotYet.
+//
+// With Options.Cold or Options.Bundle a cluster without Flux, or without any of the tiers, is as good
+// as another: what can be done ahead is done, and there is nothing to free yet.
 //
 // Errors are those of [Free] and [PassError], one tier's joined to the other's in tier order: a
-// failure of one tier does not keep the others from being freed. emit may be nil.
+// failure of one tier does not keep the others from being freed. A [BeginError] ends the run. emit
+// may be nil.
 func Run(ctx context.Context, clients Clients, opts Options, emit func(Event)) (Result, error) {
-	r := &runner{clients: clients, opts: opts.complete(), emit: emit, tried: map[tiers.Key]bool{}}
+	r := &runner{clients: clients, opts: opts.complete(), emit: emit, tried: map[tiers.Key]bool{}, passed: map[tiers.Key]bool{}}
 	if r.emit == nil {
 		r.emit = func(Event) {}
 	}
-	if err := r.ahead(ctx); err != nil {
-		return r.result, err
-	}
-	served, err := discoverFor(ctx, clients.Discovery, opts.Graph.Tiers, r.opts.Poll)
-	if err != nil {
-		return r.result, err
-	}
-	if r.opts.Cold && len(served.Versions(schema.GroupKind{Group: kustomizev1.GroupVersion.Group, Kind: kustomizev1.KustomizationKind})) == 0 {
-		return r.result, nil // before Flux: there is no tier yet
-	}
-	live, err := ReadSnapshot(ctx, clients.Dynamic, opts.Graph)
-	if err != nil {
-		return r.result, err
-	}
-	r.result.Plan = NewPlan(ctx, opts.Graph, served, opts.Catalogue, PlanOptions{Snapshot: live, Rendered: opts.Rendered, Rules: r.opts.Rules})
-	if err := r.takeUp(ctx, served, live); err != nil {
-		return r.result, err
-	}
-	for {
-		progressed, err := r.sweep(ctx)
-		if err != nil {
-			return r.result, err
-		}
-		if !progressed {
-			return r.result, r.verdict()
-		}
-	}
+	err := r.run(ctx)
+	r.result.Pending = r.pending()
+	return r.result, err
 }
 
 type runner struct {
@@ -92,24 +76,86 @@ type runner struct {
 	emit    func(Event)
 	result  Result
 	tried   map[tiers.Key]bool
+	passed  map[tiers.Key]bool
 	errs    []error
+}
+
+func (r *runner) run(ctx context.Context) error {
+	if err := r.ahead(ctx); err != nil {
+		return err
+	}
+	served, err := discoverFor(ctx, r.clients.Discovery, r.opts.Graph.Tiers, r.opts.Poll)
+	if err != nil {
+		return err
+	}
+	ahead := r.opts.Cold || r.opts.Bundle != nil
+	if ahead && len(served.Versions(kustomizations())) == 0 {
+		return nil // before Flux: there is no tier yet
+	}
+	live, err := ReadSnapshot(ctx, r.clients.Dynamic, r.opts.Graph)
+	if err != nil {
+		return err
+	}
+	if ahead && !slices.ContainsFunc(r.opts.Graph.Tiers, func(t *tiers.Tier) bool { return live.Kustomizations[t.Key] != nil }) {
+		return nil // before Flux has been pointed at the repository
+	}
+	served = served.With(r.opts.assumedKinds()...)
+	r.result.Plan = NewPlan(ctx, r.opts.Graph, served, r.opts.Catalogue, PlanOptions{Snapshot: live, Rendered: r.opts.Rendered, Rules: r.opts.Rules})
+	if err := r.takeUp(ctx, served, live); err != nil {
+		return err
+	}
+	for {
+		progressed, err := r.sweep(ctx)
+		if err != nil {
+			return err
+		}
+		if !progressed {
+			return r.verdict()
+		}
+	}
+}
+
+func kustomizations() schema.GroupKind {
+	return schema.GroupKind{Group: kustomizev1.GroupVersion.Group, Kind: kustomizev1.KustomizationKind}
+}
+
+// pending are the tiers that were stuck and have not passed.
+func (r *runner) pending() []tiers.Key {
+	var keys []tiers.Key
+	for _, t := range r.result.Plan.Tiers {
+		if t.stuck() && !r.passed[t.Tier] {
+			keys = append(keys, t.Tier)
+		}
+	}
+	return keys
 }
 
 // ahead creates what does not depend on any tier.
 func (r *runner) ahead(ctx context.Context) error {
 	if r.opts.Cold {
-		outcome, err := ApplyCold(ctx, r.clients, r.opts.Charts, r.opts, r.emit)
-		r.result.Cold = &outcome
-		if err != nil {
+		c := newCreator(r.clients, r.opts, r.emit)
+		r.result.Cold = c.outcome
+		if err := c.cold(ctx, r.opts.Charts); err != nil {
 			return err
 		}
+		r.assume(c.created)
 	}
 	if r.opts.Bundle != nil {
-		outcome, err := ApplyBundle(ctx, r.clients, r.opts.Bundle, r.opts, r.emit)
-		r.result.Bundle = &outcome
-		return err
+		c := newCreator(r.clients, r.opts, r.emit)
+		r.result.Bundle = c.outcome
+		if err := c.bundle(ctx, r.opts.Bundle); err != nil {
+			return err
+		}
+		r.assume(c.created)
 	}
 	return nil
+}
+
+// assume keeps in mind what a dry run would have created.
+func (r *runner) assume(created []render.Object) {
+	if r.opts.DryRun {
+		r.opts.assumed = append(r.opts.assumed, created...)
+	}
 }
 
 // takeUp goes on where an earlier run was interrupted, or where a kind has come by another way: tiers
@@ -118,7 +164,7 @@ func (r *runner) ahead(ctx context.Context) error {
 func (r *runner) takeUp(ctx context.Context, served *Served, live flux.Snapshot) error {
 	for _, t := range r.opts.Graph.Tiers {
 		k := live.Kustomizations[t.Key]
-		if _, lacks := r.result.Plan.Of(t.Key); lacks || k == nil || r.opts.DryRun || !failedForServed(k, served) {
+		if _, lacks := r.result.Plan.Of(t.Key); lacks || k == nil || !failedForServed(k, served) {
 			continue
 		}
 		f, err := newFreer(r.clients, t.Key, r.opts, r.emit)
@@ -126,7 +172,7 @@ func (r *runner) takeUp(ctx context.Context, served *Served, live flux.Snapshot)
 			return err
 		}
 		if err := r.seeThrough(ctx, f); err != nil {
-			if ctx.Err() != nil {
+			if r.over(ctx, err) {
 				return errors.Join(err, ctx.Err())
 			}
 			r.errs = append(r.errs, err)
@@ -159,12 +205,18 @@ func (r *runner) sweep(ctx context.Context) (progressed bool, err error) {
 			continue
 		}
 		done, err := r.one(ctx, t.Tier)
-		if ctx.Err() != nil {
+		if r.over(ctx, err) {
 			return false, errors.Join(err, ctx.Err())
 		}
 		progressed = progressed || done
 	}
 	return progressed, nil
+}
+
+// over reports whether an error ends the run, rather than the work on one tier.
+func (r *runner) over(ctx context.Context, err error) bool {
+	_, refused := errors.AsType[*BeginError](err)
+	return refused || ctx.Err() != nil
 }
 
 // mayHelp leaves out tiers for which Flux does everything. A tier that lacks an unknown kind may
@@ -194,20 +246,24 @@ func (r *runner) one(ctx context.Context, key tiers.Key) (progressed bool, err e
 		r.errs = append(r.errs, err)
 		return false, err
 	}
-	if len(f.outcome.Writes) == 0 || r.opts.DryRun {
+	if len(f.outcome.Writes) == 0 {
 		return false, nil
 	}
 	if err := r.seeThrough(ctx, f); err != nil {
 		r.errs = append(r.errs, err)
 		return false, err
 	}
-	return true, nil
+	return !r.opts.DryRun, nil
 }
 
 // seeThrough asks a freed tier for a pass and waits until it has succeeded.
 func (r *runner) seeThrough(ctx context.Context, f *freer) error {
 	if k, err := f.kustomization(ctx, f.tier.Key); err != nil || k == nil || k.Spec.Suspend {
 		return err // a suspended tier makes no pass: resuming it is somebody else's decision
+	}
+	if r.opts.DryRun {
+		r.result.Nudged = append(r.result.Nudged, f.tier.Key)
+		return nil
 	}
 	token, err := f.nudge(ctx)
 	if err != nil {
@@ -219,11 +275,15 @@ func (r *runner) seeThrough(ctx context.Context, f *freer) error {
 		return err
 	}
 	r.emit(Event{Kind: EventPassed, Tier: f.tier.Key})
+	r.passed[f.tier.Key] = true
 	return nil
 }
 
 // nudge asks for a pass and returns the token that the pass will answer.
 func (f *freer) nudge(ctx context.Context) (string, error) {
+	if err := f.opts.begun.once(ctx); err != nil {
+		return "", err
+	}
 	token := flux.Token(f.opts.Now())
 	_, err := f.clients.Dynamic.Resource(kustomizev1.GroupVersion.WithResource("kustomizations")).Namespace(f.tier.Namespace).
 		Patch(ctx, f.tier.Name, flux.PatchType, flux.NudgePatch(token), metav1.PatchOptions{FieldManager: flux.FieldManager})

@@ -121,7 +121,7 @@ func Discover(client discovery.DiscoveryInterface) (*Served, error) {
 func (f *freer) discover(ctx context.Context) error {
 	served, err := discoverFor(ctx, f.clients.Discovery, []*tiers.Tier{f.tier}, f.opts.Poll)
 	if err == nil {
-		f.served = served
+		f.served = served.With(f.opts.assumedKinds()...)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/standup-sh/standup/pkg/crds"
 	"github.com/standup-sh/standup/pkg/resume"
+	"github.com/standup-sh/standup/pkg/tiers"
 	"github.com/standup-sh/standup/pkg/wait"
 )
 
@@ -116,11 +117,17 @@ func (l *Lines) blockers(blockers []resume.Blocker) string {
 
 // CRDs prints one event of pkg/crds, at the given moment.
 func (l *Lines) CRDs(at time.Time, e crds.Event) {
-	name := Name(e.Tier, l.Namespace)
+	name := ""
+	if e.Tier != (tiers.Key{}) {
+		name = Name(e.Tier, l.Namespace)
+	}
 	switch e.Kind {
 	case crds.EventPartial:
 		l.line(at, name, "applying all of the tier whose kinds exist: %s", e.Message)
 	case crds.EventWrite:
+		if e.Write.Action == crds.Unchanged {
+			return // one line a change
+		}
 		l.line(at, name, "%s %s: %s", e.Write.ID(), e.Write.Action, e.Write.Why)
 	case crds.EventExcluded:
 		l.line(at, name, "%s left out: %s", e.Excluded.Object, e.Excluded.Reason)

@@ -23,7 +23,7 @@ func (j JSONLines) Resume(e resume.Event) {
 type freeEvent struct {
 	Time     time.Time      `json:"time"`
 	Event    string         `json:"event"`
-	Tier     string         `json:"tier"`
+	Tier     string         `json:"tier,omitempty"`
 	Write    *WriteDocument `json:"write,omitempty"`
 	Object   string         `json:"object,omitempty"`
 	Kinds    []string       `json:"kinds,omitempty"`
@@ -33,7 +33,7 @@ type freeEvent struct {
 
 // CRDs prints one event of pkg/crds, at the given moment.
 func (j JSONLines) CRDs(at time.Time, e crds.Event) {
-	line := freeEvent{Time: at.UTC(), Event: string(e.Kind), Tier: e.Tier.String(), Message: e.Message}
+	line := freeEvent{Time: at.UTC(), Event: string(e.Kind), Tier: keyString(e.Tier), Message: e.Message}
 	if e.Write != nil {
 		w := NewWriteDocument(*e.Write)
 		line.Write = &w
