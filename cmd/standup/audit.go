@@ -10,6 +10,7 @@ import (
 
 	"github.com/standup-sh/standup/pkg/audit"
 	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/crds/charts"
 	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/repo"
 	"github.com/standup-sh/standup/pkg/report"
@@ -30,7 +31,8 @@ func (a *app) auditCommand() *cli.Command {
 		Description: `Replays Flux's rules over the rendered tiers, from an empty cluster until nothing moves any more.
 What is left can never come up: each is named with its first cause, how much it blocks, and the
 smallest change to git that mends it. Needs no cluster and no network. What a bootstrap step brings
-before Flux, and findings to live with, are declared in .standup.yaml.
+before Flux, and findings to live with, are declared in .standup.yaml. Charts that lie in the
+repository are rendered; of others the catalogue knows the kinds, unless --charts fetches them.
 
    standup audit --path clusters/prod                    before a merge; exit 1 on errors
    standup audit -o sarif > standup.sarif                for code scanning
@@ -40,6 +42,8 @@ before Flux, and findings to live with, are declared in .standup.yaml.
 			stringFlag(flagSeverity, "info", "leave out what weighs less than `SEVERITY`: error, warning, info"),
 			&cli.StringSliceFlag{Name: flagRules, Usage: "only these `RULES`, by id (comma-separated)", EnvVars: env(flagRules)},
 			stringFlag(flagExplain, "", "print the page of a `RULE`, or of \"all\" one line each, and stop"),
+			boolFlag(flagCharts, "fetch the charts of HelmReleases, over the network, to see which kinds they bring"),
+			sliceFlag(flagCatalogue, "`FILE` that extends the catalogue of operators and charts"),
 			boolFlag(flagKinds, "with -o text: where every kind comes from, too"),
 		}, commonFlags()),
 		Action: a.audit,
@@ -58,7 +62,7 @@ func (a *app) audit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	result, err := auditTree(c, tree, options)
+	result, err := a.auditTree(c, tree, options)
 	if err != nil {
 		return err
 	}
@@ -87,8 +91,8 @@ func auditOptions(c *cli.Context) (audit.Options, error) {
 	return o, nil
 }
 
-func auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) (*audit.Result, error) {
-	catalogue, err := crds.DefaultCatalogue()
+func (a *app) auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) (*audit.Result, error) {
+	catalogue, err := loadCatalogue(c)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +113,24 @@ func auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) (*audit.R
 		return nil, err
 	}
 	options.Lines, options.Steps = source.Line, audit.FindSteps(tree.FS(), catalogue)
-	options.Providers = crds.Providers(graph, catalogue, nil, nil)
+	rendered, err := a.auditCharts(c, tree, graph)
+	if err != nil {
+		return nil, err
+	}
+	options.Providers = crds.Providers(graph, catalogue, nil, rendered)
 	return audit.Run(graph, options), nil
+}
+
+// auditCharts renders the charts that lie in the repository, and with --charts the others too.
+func (a *app) auditCharts(c *cli.Context, tree *repo.Tree, graph *tiers.Graph) (*crds.Rendered, error) {
+	result, err := a.renderCharts(c, tree, graph)
+	if err == nil && result == nil {
+		result, err = charts.Render(c.Context, charts.Options{Graph: graph, Tree: tree, Offline: true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return result.Rendered, nil
 }
 
 // explainRule prints a rule's page, or all rules one a line.

@@ -47,6 +47,9 @@ func newFetcher(opts Options) *fetcher {
 	return f
 }
 
+// errOffline says that a chart was not fetched because that was not allowed.
+var errOffline = errors.New("the network may not be used")
+
 // NotInGitError says that the object which tells where a chart comes from is not in git.
 type NotInGitError struct{ Object string }
 
@@ -72,6 +75,9 @@ func (f *fetcher) byReference(ctx context.Context, r *Release, name string) (*ch
 	}
 	switch kind {
 	case "OCIRepository":
+		if f.opts.Offline {
+			return nil, errOffline
+		}
 		archive, err := f.oci(ctx, source)
 		if err != nil {
 			return nil, err
@@ -93,6 +99,9 @@ func (f *fetcher) bySpec(ctx context.Context, r *Release, spec map[string]any) (
 	}
 	if kind != "HelmRepository" {
 		return nil, fmt.Errorf("charts of a %s are not supported", kind)
+	}
+	if f.opts.Offline {
+		return nil, errOffline
 	}
 	source, err := f.source(kind, get("sourceRef", "namespace"), name, r.Object)
 	if err != nil {
@@ -133,6 +142,8 @@ func (f *fetcher) source(kind, namespace, name string, from render.Object) (rend
 func (f *fetcher) cattle(ctx context.Context, r *Release) (*chart.Chart, error) {
 	name, repository, version := field(r.Object, "spec", "chart"), field(r.Object, "spec", "repo"), field(r.Object, "spec", "version")
 	switch {
+	case f.opts.Offline:
+		return nil, errOffline
 	case strings.HasPrefix(name, "oci://"):
 		archive, err := f.pull(ctx, reference{repository: name, semver: orAny(version)})
 		if err != nil {

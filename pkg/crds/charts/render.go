@@ -37,6 +37,9 @@ type Options struct {
 	Cache string
 	// Client makes the requests; http.DefaultClient when nil.
 	Client *http.Client
+	// Offline renders only charts that lie in the repository, and takes none from the cache either: the
+	// result depends on git alone.
+	Offline bool
 	// KubeVersion is what charts are told; the release of [crds.KubernetesRelease] when empty.
 	KubeVersion string
 }
