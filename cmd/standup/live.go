@@ -62,6 +62,7 @@ func (p *livePrinter) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.tea != nil {
+		p.tea.Send(over{}) // Quit itself never reaches the model
 		p.tea.Quit()
 		<-p.done
 		p.tea = nil
@@ -82,6 +83,9 @@ type liveModel struct {
 
 type tick time.Time
 
+// over says that the final table takes the live view's place.
+type over struct{}
+
 func everySecond() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return tick(t) })
 }
@@ -92,7 +96,7 @@ func (m *liveModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case tea.QuitMsg:
+	case over:
 		m.over = true
 	case tick:
 		return m, everySecond()
