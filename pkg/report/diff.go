@@ -167,9 +167,16 @@ func preconditionsText(b *strings.Builder, d *diff.Diff, o DiffOptions) {
 				state = fmt.Sprintf("DOES NOT HOLD (%s): ", v.State)
 			}
 		}
-		fmt.Fprintf(b, "  %s%s must be Ready. Otherwise %s stay away until it is: %s\n", state, Name(p.Tier, o.Namespace), strings.Join(p.Objects, ", "), p.Why)
+		fmt.Fprintf(b, "  %s%s must be Ready. Otherwise %s %s away until it is: %s\n", state, Name(p.Tier, o.Namespace), strings.Join(p.Objects, ", "), stay(len(p.Objects)), p.Why)
 	}
 	b.WriteString("\n")
+}
+
+func stay(n int) string {
+	if n == 1 {
+		return "stays"
+	}
+	return "stay"
 }
 
 func fallbackText(b *strings.Builder, d *diff.Diff, o DiffOptions) {

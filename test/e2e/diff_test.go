@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -40,6 +43,7 @@ func TestE2EDiffContext(t *testing.T) {
 
 	before["base/broken.yaml"] = "apiVersion: nobody.example/v1\nkind: Unknown\nmetadata: {name: x, namespace: default}\n"
 	e.push(before)
+	e.fetch()
 	e.waitStuck("base", "Unknown")
 	unmet := diff()
 	if unmet.code != 1 || !strings.Contains(unmet.stdout, `no matches for kind "Unknown"`) {
@@ -68,9 +72,19 @@ func (e *crdsEnv) edit(write map[string]string, remove ...string) {
 		}
 	}
 	for _, name := range remove {
-		if err := os.Remove(filepath.Join(e.repo.Dir, name)); err != nil {
+		if err := os.RemoveAll(filepath.Join(e.repo.Dir, name)); err != nil {
 			e.t.Fatal(err)
 		}
+	}
+}
+
+// fetch makes Flux look for a new commit now.
+func (e *crdsEnv) fetch() {
+	e.t.Helper()
+	patch := []byte(`{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}}`)
+	sources := e.clients.Dynamic.Resource(schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"})
+	if _, err := sources.Namespace("flux-system").Patch(e.t.Context(), "flux-system", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		e.t.Fatal(err)
 	}
 }
 
