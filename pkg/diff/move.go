@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	ssautil "github.com/fluxcd/pkg/ssa/utils"
@@ -77,6 +78,9 @@ func (c *comparison) moves() ([]Move, []Loss) {
 		if !left || c.hidden(from.tier) {
 			continue
 		}
+		if len(after) == 0 && c.regenerated(id, from.tier.Key) {
+			continue
+		}
 		if len(after) == 0 {
 			losses = append(losses, c.loss(id, from))
 			continue
@@ -97,6 +101,33 @@ func (c *comparison) moves() ([]Move, []Loss) {
 		return cmp.Or(compareKeys(a.Tier, b.Tier), cmp.Compare(a.String(), b.String()), cmp.Compare(a.Group, b.Group))
 	})
 	return moves, losses
+}
+
+// regenerated reports whether an object is a generated ConfigMap or Secret whose content has changed,
+// and with it the hash at the end of its name: the same tier applies its successor, and what reads it
+// is told the new name in the same pass.
+func (c *comparison) regenerated(id ID, tier tiers.Key) bool {
+	base, ok := hashed(id.Name)
+	if !ok || id.Group != "" || id.Kind != "ConfigMap" && id.Kind != "Secret" {
+		return false
+	}
+	t := c.after.tier(tier)
+	return t != nil && slices.ContainsFunc(t.Objects, func(o render.Object) bool {
+		other := idOf(o)
+		name, ok := hashed(other.Name)
+		return ok && name == base && other.GroupKind == id.GroupKind && other.Namespace == id.Namespace
+	})
+}
+
+// hashed takes the hash from the end of a name, as kustomize's generators write it: see encode in its
+// api/hasher/hasher.go.
+func hashed(name string) (string, bool) {
+	const length = 10
+	at := len(name) - length - 1
+	if at < 1 || name[at] != '-' || strings.Trim(name[at+1:], "bcdfghkmt2456789") != "" {
+		return "", false
+	}
+	return name[:at], true
 }
 
 // hidden reports whether a tier of the graph before is one whose objects are not known after.

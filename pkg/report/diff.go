@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/standup-sh/standup/pkg/diff"
@@ -73,10 +74,18 @@ func graphChanges(b *strings.Builder, d *diff.Diff, o DiffOptions) {
 	for _, c := range d.Changed {
 		fmt.Fprintf(b, "  ~ tier %s: %s %s → %s\n", Name(c.Tier, o.Namespace), c.Field, dash(c.Before), dash(c.After))
 	}
+	// What comes and goes with a tier needs no line of its own: the parent of a new tier, and all that
+	// bound one which is gone.
 	for _, e := range d.AddedEdges {
+		if e.Kind == tiers.Parent && slices.Contains(d.Added, e.From) {
+			continue
+		}
 		fmt.Fprintf(b, "  + %s needs %s (%s)\n", Name(e.From, o.Namespace), Name(e.To, o.Namespace), e.Kind)
 	}
 	for _, e := range d.RemovedEdges {
+		if slices.Contains(d.Removed, e.From) {
+			continue
+		}
 		fmt.Fprintf(b, "  - %s needs %s (%s)\n", Name(e.From, o.Namespace), Name(e.To, o.Namespace), e.Kind)
 	}
 	for _, r := range d.Reordered {
