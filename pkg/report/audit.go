@@ -143,6 +143,7 @@ func excerpt(files fs.FS, at audit.Location, most int) []excerptLine {
 		return nil
 	}
 	lines := strings.Split(string(data), "\n")
+	veil := newVeil(lines, at.Line)
 	var out []excerptLine
 	for n := at.Line; n <= len(lines) && len(out) < most; n++ {
 		text := strings.TrimRight(lines[n-1], " \t\r")
@@ -152,6 +153,9 @@ func excerpt(files fs.FS, at audit.Location, most int) []excerptLine {
 		}
 		if trimmed == "---" && len(out) > 0 {
 			break
+		}
+		if veil.hides(text) {
+			continue
 		}
 		out = append(out, excerptLine{n, text})
 		if strings.HasPrefix(trimmed, "name:") {

@@ -1,0 +1,46 @@
+package report
+
+import (
+	"regexp"
+	"strings"
+)
+
+// veil hides the lines of a document that holds secrets, except those that say what it is. What a
+// Secret holds is shown nowhere, although it is there to read in git: reports travel further.
+type veil struct {
+	secret bool
+	// below is the indentation of the block whose lines are hidden; -1 outside of one.
+	below int
+}
+
+// newVeil looks at the document around a line, which counts from 1.
+func newVeil(lines []string, at int) *veil {
+	at = min(at, len(lines))
+	begin, end := at-1, at
+	for begin > 0 && strings.TrimSpace(lines[begin]) != "---" {
+		begin--
+	}
+	for end < len(lines) && strings.TrimSpace(lines[end]) != "---" {
+		end++
+	}
+	secrets := regexp.MustCompile(`kind["']?\s*:\s*["']?Secret(?:List)?\b|secretGenerator|ENC\[AES256_GCM`)
+	return &veil{secret: secrets.MatchString(strings.Join(lines[begin:end], "\n")), below: -1}
+}
+
+// hides reports whether a line is not to be shown. It must be asked about one line after the other.
+func (v *veil) hides(line string) bool {
+	if !v.secret {
+		return false
+	}
+	content := strings.TrimLeft(line, " ")
+	indent := len(line) - len(content)
+	if v.below >= 0 && indent > v.below {
+		return true
+	}
+	v.below = -1
+	if !regexp.MustCompile(`^(?:apiVersion|kind|metadata|name|namespace):(?: *[\w./-]*| *\{(?: *(?:name|namespace): *[\w.-]+ *,?)+\})$`).MatchString(strings.TrimRight(content, " \t\r")) {
+		v.below = indent
+		return true
+	}
+	return false
+}
