@@ -153,7 +153,7 @@ func (c *Config) addHelmfile(files fs.FS, e Entry, catalogue *crds.Catalogue) er
 	if err != nil {
 		return c.fail(e, "helmfile: %v", err)
 	}
-	charts, err := helmfileCharts(data)
+	charts, _, err := helmfileCharts(data)
 	if err != nil {
 		return c.fail(e, "helmfile: %s: %v", e.Value, err)
 	}
@@ -196,6 +196,8 @@ func broughtBy(charts []string, e Entry, catalogue *crds.Catalogue) []declaredKi
 type Step struct {
 	File  string
 	kinds []declaredKind
+	// releases are the names of what it installs: a HelmRelease of that name takes over later.
+	releases []string
 }
 
 // FindSteps looks through a tree for helmfiles, templates among them. What is no YAML even without its
@@ -219,26 +221,29 @@ func FindSteps(files fs.FS, catalogue *crds.Catalogue) []Step {
 		if err != nil {
 			return nil //nolint:nilerr // see above
 		}
-		charts, _ := helmfileCharts(data)
-		if kinds := broughtBy(charts, Entry{Value: name}, catalogue); len(kinds) > 0 {
-			out = append(out, Step{File: name, kinds: kinds})
+		charts, releases, _ := helmfileCharts(data)
+		if len(releases) > 0 {
+			out = append(out, Step{File: name, kinds: broughtBy(charts, Entry{Value: name}, catalogue), releases: releases})
 		}
 		return nil
 	})
 	return out
 }
 
-// brings reports whether the step would bring a kind.
-func (s Step) brings(gk schema.GroupKind) bool {
-	return slices.ContainsFunc(s.kinds, func(d declaredKind) bool { return d.covers(gk) })
+// brings reports whether the step would bring a kind that tiers get in one of these ways.
+func (s Step) brings(gk schema.GroupKind, supplies []supply) bool {
+	return slices.ContainsFunc(s.kinds, func(d declaredKind) bool { return d.covers(gk) }) ||
+		slices.ContainsFunc(supplies, func(by supply) bool {
+			return by.item != nil && isRelease(by.item.gk) && slices.Contains(s.releases, by.item.GetName())
+		})
 }
 
-// helmfileCharts lists the base names of the charts of a helmfile's releases. Templates are taken
+// helmfileCharts lists the base names of the charts of a helmfile's releases, and the names of the
+// releases. Templates are taken
 // out first. A release whose chart is written with one, or inherited, most likely bears its name.
-func helmfileCharts(data []byte) ([]string, error) {
+func helmfileCharts(data []byte) (charts, releases []string, err error) {
 	data = templateLine.ReplaceAll(data, nil)
 	data = template.ReplaceAll(data, []byte("_"))
-	var out []string
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var doc struct {
@@ -249,10 +254,10 @@ func helmfileCharts(data []byte) ([]string, error) {
 		}
 		err := dec.Decode(&doc)
 		if errors.Is(err, io.EOF) {
-			return out, nil
+			return charts, releases, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, r := range doc.Releases {
 			name := path.Base(strings.TrimSuffix(r.Chart, "/"))
@@ -260,7 +265,10 @@ func helmfileCharts(data []byte) ([]string, error) {
 				name = r.Name
 			}
 			if name != "" {
-				out = append(out, name)
+				charts = append(charts, name)
+			}
+			if r.Name != "" {
+				releases = append(releases, r.Name)
 			}
 		}
 	}
