@@ -32,7 +32,7 @@ const fluxManager = "kustomize-controller"
 func prepared(w wanted) (*unstructured.Unstructured, error) {
 	object := w.DeepCopy()
 	if err := normalize.Unstructured(object); err != nil {
-		return nil, refusal(object, w.ID(), true, err)
+		return nil, refusal(w, true, err)
 	}
 	labels := object.GetLabels()
 	if labels == nil {
@@ -82,7 +82,7 @@ func (f *freer) decide(ctx context.Context, w wanted, created []wanted) (decisio
 	}
 	live, err := client.Get(ctx, object.GetName(), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return d, refusal(object, w.ID(), true, err)
+		return d, refusal(w, true, err)
 	}
 	if err != nil {
 		live = nil
@@ -107,7 +107,7 @@ func (f *freer) dryRun(ctx context.Context, client dynamic.ResourceInterface, d 
 		d.later, d.action = true, Created
 		return d, nil
 	case err != nil:
-		return d, refusal(d.object, d.ID(), true, err)
+		return d, refusal(d.wanted, true, err)
 	case live == nil:
 		d.action = Created
 	case sameContent(live, result):
@@ -129,7 +129,7 @@ func (f *freer) write(ctx context.Context, d decision) error {
 	}
 	_, err := client.Apply(ctx, d.object.GetName(), d.object, metav1.ApplyOptions{FieldManager: managerFor(d.object), Force: d.force})
 	if err != nil {
-		return refusal(d.object, d.ID(), false, err)
+		return refusal(d.wanted, false, err)
 	}
 	return nil
 }
@@ -196,10 +196,15 @@ func conflictCauses(err error) []metav1.StatusCause {
 }
 
 // refusal turns the API server's answer into the typed error. What it says about a Secret is cut
-// down to its reason: the message may quote values.
-func refusal(u *unstructured.Unstructured, object string, dryRun bool, err error) error {
-	if u.GetKind() == "Secret" {
+// down to its reason: the message may quote values. In an object that was built with variables from
+// Secrets only the values are left out that it quotes.
+func refusal(w wanted, dryRun bool, err error) error {
+	object := w.ID()
+	switch {
+	case w.GetKind() == "Secret":
 		err = unquoted(err)
+	case substitutesSecrets(w.tier):
+		err = masked(err)
 	}
 	if causes := conflictCauses(err); len(causes) > 0 {
 		var fields []string

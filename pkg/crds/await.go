@@ -228,7 +228,7 @@ func (f *freer) failing(_ context.Context, planned Planned, live *unstructured.U
 		}
 		field := func(name string) string { s, _ := c[name].(string); return s }
 		if badCondition(field("type"), field("status"), field("reason")) {
-			return &TriggerFailedError{Object: planned.Origin.Object.ID(), Condition: field("type") + "=" + field("status"), Reason: field("reason"), Message: firstLine(field("message"))}
+			return &TriggerFailedError{Object: planned.Origin.Object.ID(), Condition: field("type") + "=" + field("status"), Reason: field("reason"), Message: f.said(field("message"))}
 		}
 	}
 	return nil

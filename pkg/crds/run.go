@@ -315,9 +315,9 @@ func (f *freer) watchPass(ctx context.Context, token string) error {
 		case answered && ready.Status == metav1.ConditionFalse && !status.Reconciling:
 			return f.passFailure(ctx, status)
 		case f.opts.Now().After(deadline):
-			return &PassError{Tier: f.tier.Key, Reason: status.Reason, Message: firstLine(status.Message), Running: true}
+			return &PassError{Tier: f.tier.Key, Reason: status.Reason, Message: f.said(status.Message), Running: true}
 		}
-		if text := firstLine(status.Message); text != said {
+		if text := f.said(status.Message); text != said {
 			said = text
 			f.emit(Event{Kind: EventWaiting, Tier: f.tier.Key, Message: text})
 		}
@@ -329,7 +329,7 @@ func (f *freer) watchPass(ctx context.Context, token string) error {
 
 // passFailure says why a pass failed; a revision that has changed since is the better reason.
 func (f *freer) passFailure(ctx context.Context, status flux.Status) error {
-	failure := &PassError{Tier: f.tier.Key, Reason: status.Reason, Message: firstLine(status.Message)}
+	failure := &PassError{Tier: f.tier.Key, Reason: status.Reason, Message: f.said(status.Message)}
 	live, err := f.snapshot(ctx)
 	if err != nil {
 		return failure
