@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -39,6 +40,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exitcode": exitCodeOf,
+			"hush":     hushed,
 		},
 	})
 }
@@ -57,5 +59,23 @@ func exitCodeOf(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != args[0] {
 		ts.Fatalf("exit code %s, want %s (%v)", got, args[0], err)
+	}
+}
+
+// hushed runs a command that may end with 0 or 1 and must not print what a Secret holds.
+func hushed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: hush COMMAND [ARG...]")
+	}
+	err := ts.Exec(args[0], args[1:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != exitNotReady) {
+		ts.Fatalf("running it: %v", err)
+	}
+	for _, stream := range []string{"stdout", "stderr"} {
+		for line := range strings.Lines(ts.ReadFile(stream)) {
+			if strings.Contains(strings.ToLower(line), "canary") {
+				ts.Fatalf("%s shows a value: %s", stream, line)
+			}
+		}
 	}
 }
