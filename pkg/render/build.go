@@ -107,7 +107,8 @@ func (b *builder) run(o overlay) []Object {
 	if err != nil {
 		b.fault(err)
 		if kus == nil {
-			return nil
+			b.c = &closure{files: b.src.beside(b.res.Dir)}
+			return b.raw()
 		}
 	}
 	b.keep = keep
@@ -131,6 +132,7 @@ func (b *builder) run(o overlay) []Object {
 			return objects
 		}
 	}
+	b.several()
 	for _, f := range b.c.faults {
 		b.fault(f.err)
 		kus = b.leaveOut(kus, f)
@@ -152,7 +154,7 @@ func (b *builder) run(o overlay) []Object {
 	}
 	if len(b.res.Faults) == 0 {
 		// Otherwise what kustomize misses is most likely what was left out.
-		b.fault(&BuildError{Dir: b.res.Dir, Err: err})
+		b.fault(b.explain(err))
 	}
 	return b.raw()
 }
@@ -160,7 +162,8 @@ func (b *builder) run(o overlay) []Object {
 // skip reports whether nothing in the build's files is wanted, and nothing in them is wrong as far
 // as reading them tells.
 func (b *builder) skip() bool {
-	if b.opts.Want == nil || len(b.c.faults) > 0 {
+	if b.opts.Want == nil || len(b.c.faults) > 0 ||
+		slices.ContainsFunc(b.c.kustomizations, func(k kustDir) bool { return b.src.kustomizationFiles(k.dir) > 1 }) {
 		return false
 	}
 	for _, name := range b.c.generated {

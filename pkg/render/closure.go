@@ -38,7 +38,7 @@ func (s *Source) kustomization(dir string) *kustFile {
 			err = k.kus.Unmarshal(data)
 		}
 		if err != nil {
-			k.err = &FileError{File: file, Line: yamlLine(err), Err: err}
+			k.err = &FileError{File: file, Line: errorLine(err, data), Err: err}
 		}
 	})
 	if k.file == "" {

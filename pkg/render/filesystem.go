@@ -83,7 +83,11 @@ func (v *view) ReadFile(p string) ([]byte, error) {
 	if v.src.ignored(n, false) {
 		return nil, &fs.PathError{Op: "open", Path: n, Err: fs.ErrNotExist}
 	}
-	return v.src.tree.ReadFile(n)
+	data, err := v.src.tree.ReadFile(n)
+	if err == nil && explodes(data) {
+		return nil, &FileError{File: n, Err: ErrAliases}
+	}
+	return data, err
 }
 
 func (v *view) ReadDir(p string) ([]string, error) {

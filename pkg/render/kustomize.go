@@ -58,6 +58,9 @@ func (b *builder) kustomize(kus *kustypes.Kustomization, file string) ([]Object,
 }
 
 func (b *builder) runKustomize(kus *kustypes.Kustomization, file string) (m resmap.ResMap, err error) {
+	if err := b.inlineAliases(kus); err != nil {
+		return nil, err
+	}
 	data, err := yaml.Marshal(kus)
 	if err != nil {
 		return nil, err

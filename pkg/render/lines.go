@@ -64,7 +64,7 @@ func (m *manifestFile) add(file string, part chunk) {
 	}
 	if err != nil {
 		if m.err == nil {
-			m.err = &FileError{File: file, Line: yamlLine(err) + part.line, Err: err}
+			m.err = &FileError{File: file, Line: errorLine(err, part.text) + part.line, Err: err}
 		}
 		return
 	}
@@ -72,6 +72,12 @@ func (m *manifestFile) add(file string, part chunk) {
 		return
 	}
 	top := node.Content[0]
+	if n := aliased(top); n != nil {
+		if m.err == nil {
+			m.err = &FileError{File: file, Line: n.Line + part.line, Err: ErrAliases}
+		}
+		return
+	}
 	if n := repeatedKey(top); n != nil && m.err == nil {
 		m.err = &FileError{File: file, Line: n.Line + part.line, Err: fmt.Errorf("mapping key %q is given twice", n.Value)}
 	}
@@ -98,6 +104,9 @@ func (s *Source) resources(file string) ([]*kyaml.RNode, error) {
 
 // nodesOf parses as the controller's build does. Kustomize panics on some input.
 func nodesOf(f *resource.Factory, data []byte) (nodes []*kyaml.RNode, err error) {
+	if explodes(data) {
+		return nil, ErrAliases
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			err = &panicError{r}

@@ -58,7 +58,7 @@ func (s *Source) manifest(dir string, o overlay) (kus *kustypes.Kustomization, f
 			return nil, file, nil, err
 		}
 		if err := yaml.Unmarshal(data, kus); err != nil {
-			return nil, file, nil, &FileError{File: file, Line: yamlLine(err), Err: err}
+			return nil, file, nil, &FileError{File: file, Line: errorLine(err, data), Err: err}
 		}
 		if len(kus.Resources) == 0 {
 			kus.BuildMetadata = []string{kustypes.OriginAnnotations}

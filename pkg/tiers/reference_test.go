@@ -3,9 +3,11 @@ package tiers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,6 +165,9 @@ func compareWithReference(t *testing.T, tree *repo.Tree, opts Options) (compared
 	for _, s := range l.sorted() {
 		if s.src == nil || s.err != nil || len(s.res.Missing) > 0 || len(s.res.Linked) > 0 {
 			continue
+		}
+		if slices.ContainsFunc(s.res.Faults, func(err error) bool { return errors.Is(err, render.ErrAliases) }) {
+			continue // the reference would fill the memory
 		}
 		if roots[s.src] == "" {
 			roots[s.src] = export(t, s.src)

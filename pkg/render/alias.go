@@ -1,0 +1,122 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+	kustypes "sigs.k8s.io/kustomize/api/types"
+)
+
+// maxExpanded is how many nodes a YAML document may have once its aliases are written out. Kustomize
+// writes them out without a limit (DeAnchor in kyaml/yaml/alias.go), so that a file of a few hundred
+// bytes fills the memory. It is far more than the API server takes in one object.
+const maxExpanded = 2_000_000
+
+// ErrAliases is the reason of a *FileError that keeps a document from kustomize, which would not end.
+var ErrAliases = errors.New("its aliases write out to more than two million nodes")
+
+// aliased returns the top of what makes a document grow out of all proportion; nil if it does not.
+func aliased(top *yaml.Node) *yaml.Node {
+	e := expansion{sizes: map[*yaml.Node]int{}}
+	if e.size(top) <= maxExpanded {
+		return nil
+	}
+	if e.worst != nil {
+		return e.worst
+	}
+	return top
+}
+
+// expansion counts nodes, those below an anchor once.
+type expansion struct {
+	sizes map[*yaml.Node]int
+	worst *yaml.Node
+}
+
+// size stops counting above maxExpanded. An anchor that holds itself has no end.
+func (e *expansion) size(n *yaml.Node) int {
+	if n.Kind == yaml.AliasNode {
+		return e.anchor(n.Alias)
+	}
+	if n.Anchor != "" {
+		return e.anchor(n)
+	}
+	return e.count(n)
+}
+
+func (e *expansion) anchor(n *yaml.Node) int {
+	if size, ok := e.sizes[n]; ok {
+		return size
+	}
+	e.sizes[n] = maxExpanded + 1
+	e.sizes[n] = e.count(n)
+	return e.sizes[n]
+}
+
+func (e *expansion) count(n *yaml.Node) int {
+	total := 1
+	for _, c := range n.Content {
+		if total += e.size(c); total > maxExpanded {
+			if e.worst == nil {
+				e.worst = c
+			}
+			return maxExpanded + 1
+		}
+	}
+	return total
+}
+
+// explodes reports whether a text has a document that kustomize must not be given.
+func explodes(data []byte) bool {
+	if !bytes.ContainsRune(data, '&') || !bytes.ContainsRune(data, '*') {
+		return false
+	}
+	for _, part := range split(data) {
+		var node yaml.Node
+		if yaml.Unmarshal(part.text, &node) == nil && aliased(&node) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// inlineAliases refuses patches written in kustomization files, or in the Kustomization itself, that
+// kustomize must not be given.
+func (b *builder) inlineAliases(top *kustypes.Kustomization) error {
+	for _, k := range append(slices.Clone(b.c.kustomizations), kustDir{dir: b.res.Dir, kus: top}) {
+		for _, p := range slices.Concat(k.kus.Patches, k.kus.PatchesJson6902) {
+			if explodes([]byte(p.Patch)) {
+				return fmt.Errorf("a patch: %w", ErrAliases)
+			}
+		}
+		for _, p := range k.kus.PatchesStrategicMerge {
+			if explodes([]byte(p)) {
+				return fmt.Errorf("a patch: %w", ErrAliases)
+			}
+		}
+	}
+	return nil
+}
+
+// errorLine is the 1-based line of text that a YAML parser's error is about: the one it names, or that of the
+// first byte that YAML does not allow; 0 if neither tells.
+func errorLine(err error, text []byte) int {
+	if n := yamlLine(err); n > 0 {
+		return n
+	}
+	for i, line := 0, 1; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1, r < 0x20 && r != '\t' && r != '\n' && r != '\r', r == 0x7f:
+			return line
+		case r == '\n':
+			line++
+		}
+		i += size
+	}
+	return 0
+}
