@@ -21,7 +21,11 @@ type Identity struct {
 
 func newFactory() *resource.Factory { return provider.NewDefaultDepProvider().GetResourceFactory() }
 
+// identity is empty for a document that is no mapping, which kyaml's accessors do not survive.
 func identity(n *kyaml.RNode) Identity {
+	if kyaml.IsMissingOrNull(n) || n.YNode().Kind != kyaml.MappingNode {
+		return Identity{}
+	}
 	id := Identity{APIVersion: n.GetApiVersion(), Kind: n.GetKind()}
 	if meta := n.Field("metadata"); meta != nil {
 		id.Name, id.Namespace = scalar(meta.Value, "name"), scalar(meta.Value, "namespace")
