@@ -72,7 +72,7 @@ func (e *expansion) count(n *yaml.Node) int {
 
 // explodes reports whether a text has a document that kustomize must not be given.
 func explodes(data []byte) bool {
-	if !bytes.ContainsRune(data, '&') || !bytes.ContainsRune(data, '*') {
+	if bytes.IndexByte(data, '&') < 0 || bytes.IndexByte(data, '*') < 0 {
 		return false
 	}
 	for _, part := range split(data) {

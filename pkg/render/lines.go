@@ -72,11 +72,13 @@ func (m *manifestFile) add(file string, part chunk) {
 		return
 	}
 	top := node.Content[0]
-	if n := aliased(top); n != nil {
-		if m.err == nil {
-			m.err = &FileError{File: file, Line: n.Line + part.line, Err: ErrAliases}
+	if bytes.IndexByte(part.text, '*') >= 0 {
+		if n := aliased(top); n != nil {
+			if m.err == nil {
+				m.err = &FileError{File: file, Line: n.Line + part.line, Err: ErrAliases}
+			}
+			return
 		}
-		return
 	}
 	if n := repeatedKey(top); n != nil && m.err == nil {
 		m.err = &FileError{File: file, Line: n.Line + part.line, Err: fmt.Errorf("mapping key %q is given twice", n.Value)}
