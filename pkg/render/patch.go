@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/kustomize/api/filters/patchjson6902"
 	"sigs.k8s.io/kustomize/api/resource"
 	kustypes "sigs.k8s.io/kustomize/api/types"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // patch applies one entry of the patches as kustomize's PatchTransformer does.
@@ -65,6 +66,9 @@ func (s *Source) patchText(text string) *patchText {
 			return
 		}
 		for _, n := range nodes {
+			if n.YNode().Kind != kyaml.MappingNode {
+				return
+			}
 			r := &resource.Resource{RNode: *n}
 			clean := r.DeepCopy()
 			if clean.CopyMergeMetaDataFieldsFrom(r) != nil {
