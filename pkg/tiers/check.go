@@ -14,7 +14,7 @@ func (l *loader) check(g *Graph) {
 	byKey := index(g.Tiers)
 	for _, t := range g.Tiers {
 		for _, d := range t.DependsOn {
-			if byKey[d] == nil {
+			if byKey[d] == nil && d.Name != "" {
 				l.missing(g, t, d)
 			}
 		}

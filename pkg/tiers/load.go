@@ -24,7 +24,10 @@ const kustomizeGroup = "kustomize.toolkit.fluxcd.io"
 // Errors: *NoEntryError and *AmbiguousEntryError when opts.Path is empty, *PathNotFoundError,
 // *ParseError when the entry path cannot be built at all, *SourceError for an entry of opts.Sources.
 func Load(ctx context.Context, tree *repo.Tree, opts Options) (*Graph, error) {
-	l := newLoader(tree, opts)
+	l, err := newLoader(tree, opts)
+	if err != nil {
+		return nil, err
+	}
 	if err := l.start(ctx); err != nil {
 		return nil, err
 	}
@@ -45,9 +48,10 @@ func Load(ctx context.Context, tree *repo.Tree, opts Options) (*Graph, error) {
 	return l.graph(), nil
 }
 
-func newLoader(tree *repo.Tree, opts Options) *loader {
+func newLoader(tree *repo.Tree, opts Options) (*loader, error) {
+	s, err := newSchema()
 	return &loader{
-		tree: tree, opts: opts,
+		tree: tree, opts: opts, schema: s,
 		tiers:    map[Key]*state{},
 		sources:  map[string]*source{},
 		configs:  map[string]*config{},
@@ -58,13 +62,14 @@ func newLoader(tree *repo.Tree, opts Options) *loader {
 		artifacts: map[string]*generated{},
 		providers: map[Key]render.Object{},
 		expanded:  map[string]bool{},
-	}
+	}, err
 }
 
 // loader is the state of one Load.
 type loader struct {
-	tree *repo.Tree
-	opts Options
+	tree   *repo.Tree
+	opts   Options
+	schema *schema
 
 	entry   string
 	root    *state
@@ -245,6 +250,7 @@ func (l *loader) child(parent *state, o render.Object) {
 		// The root applies itself. Its rendered form is the one that stays on the cluster.
 		if parent.tier.Parent == nil {
 			parent.tier.File, parent.tier.Line = o.File, o.Line
+			l.checked(o, parent)
 		}
 		return
 	}
@@ -254,16 +260,31 @@ func (l *loader) child(parent *state, o render.Object) {
 		}
 		return
 	}
-	s, err := newState(o)
+	s, err := newState(l.checked(o, parent))
 	if err != nil {
-		l.problem(Problem{Rule: "invalid", Severity: Error, Tier: k, File: o.File, Line: o.Line,
-			Message: o.ID() + ": " + oneLine(err)})
+		l.invalid(o, oneLine(err))
 	}
 	p := parent.tier.Key
 	s.tier.Parent = &p
 	s.depth = parent.depth + 1
 	l.tiers[k] = s
 	l.needs(s)
+}
+
+// checked reports what an API server would refuse in a Kustomization that parent applies, and
+// returns what of it can be understood. A server that refuses one object fails the parent's pass.
+func (l *loader) checked(o render.Object, parent *state) render.Object {
+	faults, clean := l.schema.check(o.Unstructured, parent.tier.Kustomization.Spec.PostBuild != nil)
+	for _, f := range faults {
+		l.invalid(o, f)
+	}
+	o.Unstructured = clean
+	return o
+}
+
+func (l *loader) invalid(o render.Object, reason string) {
+	l.problem(Problem{Rule: "invalid", Severity: Error, Tier: Key{Namespace: o.GetNamespace(), Name: o.GetName()},
+		File: o.File, Line: o.Line, Message: o.ID() + ": " + reason})
 }
 
 // newState reads a rendered Kustomization. It always returns a state; the error says what of the

@@ -154,7 +154,7 @@ func TestShuffledFilesGiveTheSameGraph(t *testing.T) {
 			deps = fmt.Sprintf("  dependsOn: [{name: t%02d}, {name: t%02d}]\n", r.Intn(i), r.Intn(i))
 		}
 		docs = append(docs, fmt.Sprintf("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: t%02d, namespace: flux-system}\n"+
-			"spec:\n  path: ./x\n  prune: true\n  sourceRef: {kind: GitRepository, name: flux-system}\n%s", i, deps))
+			"spec:\n  interval: 1h\n  path: ./x\n  prune: true\n  sourceRef: {kind: GitRepository, name: flux-system}\n%s", i, deps))
 	}
 	want := ""
 	for round := range 20 {

@@ -154,7 +154,10 @@ func normal(t testing.TB, stream string) string {
 func compareWithReference(t *testing.T, tree *repo.Tree, opts Options) (compared int) {
 	t.Helper()
 	opts.Objects = true
-	l := newLoader(tree, opts)
+	l, err := newLoader(tree, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := l.start(t.Context()); err != nil {
 		t.Skip(err)
 	}

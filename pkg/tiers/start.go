@@ -140,6 +140,8 @@ func (l *loader) findRoot(objects []render.Object, entry *Entry) error {
 			(l.opts.Root != "" && path.Clean(l.opts.Root) != root) {
 			continue
 		}
+		// What is wrong with it is reported once it is rendered.
+		_, o.Unstructured = l.schema.check(o.Unstructured, true)
 		s, err := newState(o)
 		if score := l.likeSync(s, objects); err == nil && score > best {
 			best, l.root, entry.Root = score, s, root
