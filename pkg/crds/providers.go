@@ -3,6 +3,7 @@ package crds
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -172,6 +173,9 @@ func collect(graph *tiers.Graph, catalogue *Catalogue, rendered *Rendered) *coll
 
 func (c *collector) add(tier tiers.Key, o render.Object) {
 	gvk := o.GroupVersionKind()
+	if strings.HasPrefix(gvk.Kind, "ENC[") || strings.HasPrefix(o.GetAPIVersion(), "ENC[") {
+		return // a file that is encrypted whole: of what kind it is, only Flux will know
+	}
 	stage := flux.Stage(o.Unstructured, nil)
 	c.uses[gvk.GroupKind()] = append(c.uses[gvk.GroupKind()],
 		Use{Tier: tier, Object: o.ID(), File: o.File, Line: o.Line, Version: gvk.Version, Stage: stage})

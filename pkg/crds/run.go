@@ -247,13 +247,24 @@ func (r *runner) one(ctx context.Context, key tiers.Key) (progressed bool, err e
 		return false, err
 	}
 	if len(f.outcome.Writes) == 0 {
-		return false, nil
+		came, err := f.cameMeanwhile(ctx)
+		if !came || err != nil {
+			return false, err
+		}
+		r.tried[key] = true
 	}
 	if err := r.seeThrough(ctx, f); err != nil {
 		r.errs = append(r.errs, err)
 		return false, err
 	}
 	return !r.opts.DryRun, nil
+}
+
+// cameMeanwhile reports whether the kinds of a tier that was stuck when the run began have come by
+// themselves since, so that all it lacks is a pass.
+func (f *freer) cameMeanwhile(ctx context.Context) (bool, error) {
+	k, err := f.kustomization(ctx, f.tier.Key)
+	return k != nil && failedForServed(k, f.served), err
 }
 
 // seeThrough asks a freed tier for a pass and waits until it has succeeded.
