@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"unicode/utf8"
 
@@ -102,8 +103,9 @@ func (b *builder) inlineAliases(top *kustypes.Kustomization) error {
 	return nil
 }
 
-// errorLine is the 1-based line of text that a YAML parser's error is about: the one it names, or that of the
-// first byte that YAML does not allow; 0 if neither tells.
+// errorLine is the 1-based line of text that a YAML parser's error is about: the one it names, that of the first
+// byte that YAML does not allow, that of the alias or field at fault, or else the first, which the parser
+// does not name; 0 if text is empty or the error names line 0.
 func errorLine(err error, text []byte) int {
 	if n := yamlLine(err); n > 0 {
 		return n
@@ -117,6 +119,40 @@ func errorLine(err error, text []byte) int {
 			line++
 		}
 		i += size
+	}
+	if len(text) == 0 || lineInError.MatchString(err.Error()) {
+		return 0
+	}
+	return max(1, aliasLine(text), fieldLine(err, text))
+}
+
+// aliasLine is the line of what makes a text grow out of all proportion; 0 if nothing does.
+func aliasLine(text []byte) int {
+	var node yaml.Node
+	if bytes.IndexByte(text, '*') < 0 || yaml.Unmarshal(text, &node) != nil {
+		return 0
+	}
+	if n := aliased(&node); n != nil {
+		return n.Line
+	}
+	return 0
+}
+
+// fieldInError finds the field of a kustomization file in an error of the JSON decoder.
+var fieldInError = regexp.MustCompile(`Go struct field \w+\.(\w+)`)
+
+// fieldLine is the line of the top-level field that a JSON decoder's error names; 0 if it names none.
+func fieldLine(err error, text []byte) int {
+	m := fieldInError.FindStringSubmatch(err.Error())
+	if m == nil {
+		return 0
+	}
+	line := 0
+	for l := range bytes.Lines(text) {
+		line++
+		if bytes.HasPrefix(l, []byte(m[1]+":")) {
+			return line
+		}
 	}
 	return 0
 }
