@@ -2,11 +2,13 @@ package tiers
 
 import (
 	"errors"
+	"io/fs"
 	"path"
 	"sort"
 	"strings"
 
 	"github.com/standup-sh/standup/pkg/render"
+	"github.com/standup-sh/standup/pkg/repo"
 )
 
 func (l *loader) problem(p Problem) { l.problems = append(l.problems, p) }
@@ -29,6 +31,11 @@ func (l *loader) reportBuild(s *state) {
 		t.Opaque = oneLine(s.err)
 		return
 	}
+	if link := linkIn(s.src.Tree(), s.res.Dir); link != "" {
+		l.problem(Problem{Rule: "missing-path", Severity: Error, Tier: t.Key, File: link,
+			Message: "Kustomization/" + keyString(t.Key) + ": path " + s.res.Dir + " leads through the symbolic link " + link +
+				", which source-controller leaves out of an artifact: Flux finds no such path"})
+	}
 	for _, err := range s.res.Faults {
 		p := faultProblem(t.Key, err)
 		if p.File != "" {
@@ -45,6 +52,18 @@ func (l *loader) reportBuild(s *state) {
 				" is reached through a symbolic link, which source-controller leaves out of an artifact"})
 	}
 	l.reportVariables(s)
+}
+
+// linkIn returns the first name of a folder's path that is a symbolic link; empty if there is none.
+// An archive holds files and folders alone (fluxcd/pkg/artifact/storage, Archive), so that
+// kustomize-controller, which looks for the folder first of all, does not find it.
+func linkIn(tree *repo.Tree, dir string) string {
+	for _, name := range ancestors(dir) {
+		if e, err := tree.Lstat(name); err == nil && e.Mode&fs.ModeSymlink != 0 {
+			return name
+		}
+	}
+	return ""
 }
 
 // faultProblem grades one thing that makes a build fail.
