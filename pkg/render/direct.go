@@ -113,7 +113,7 @@ func (d *assembly) target(parts []*part, dir string, kus *kustypes.Kustomization
 	for _, ref := range slices.Concat(kus.Resources, kus.Bases) {
 		name := path.Join(dir, ref)
 		var more []*part
-		ok := true
+		var ok bool
 		if d.src.isFile(name) {
 			more, ok = d.file(name)
 		} else {
