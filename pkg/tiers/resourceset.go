@@ -2,7 +2,6 @@ package tiers
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"text/template"
 
@@ -56,57 +55,6 @@ func (l *loader) expandSets() bool {
 func makesTiers(o render.Object) bool {
 	text, err := o.MarshalJSON()
 	return err == nil && bytes.Contains(text, []byte(kustomizeGroup+"/"))
-}
-
-// inputs lists the sets of inputs, one element for each expansion; one nil set if there are none at all.
-func (l *loader) inputs(o render.Object) ([]map[string]any, error) {
-	spec := nested(o.Object, "spec")
-	var sets []map[string]any
-	list, _ := spec["inputs"].([]any)
-	for _, in := range list {
-		if m, ok := in.(map[string]any); ok {
-			sets = append(sets, m)
-		}
-	}
-	from, _ := spec["inputsFrom"].([]any)
-	for _, f := range from {
-		ref, _ := f.(map[string]any)
-		more, err := l.provided(o.GetNamespace(), ref)
-		if err != nil {
-			return nil, err
-		}
-		sets = append(sets, more...)
-	}
-	strategy, _ := nested(spec, "inputStrategy")["name"].(string)
-	if strategy == "Permute" {
-		return nil, fmt.Errorf("the Permute strategy is not followed offline")
-	}
-	if len(list) == 0 && len(from) == 0 {
-		return []map[string]any{nil}, nil
-	}
-	return sets, nil
-}
-
-// provided reads a static ResourceSetInputProvider; the others ask services.
-func (l *loader) provided(namespace string, ref map[string]any) ([]map[string]any, error) {
-	name, _ := ref["name"].(string)
-	if name == "" {
-		return nil, fmt.Errorf("its input providers are selected by label")
-	}
-	p, ok := l.providers[Key{Namespace: namespace, Name: name}]
-	if !ok {
-		return nil, fmt.Errorf("ResourceSetInputProvider/%s/%s is not in git", namespace, name)
-	}
-	spec := nested(p.Object, "spec")
-	if kind, _ := spec["type"].(string); kind != "Static" {
-		return nil, fmt.Errorf("ResourceSetInputProvider/%s/%s asks a service of type %s", namespace, name, kind)
-	}
-	values := map[string]any{}
-	for k, v := range nested(spec, "defaultValues") {
-		values[k] = v
-	}
-	values["provider"] = map[string]any{"apiVersion": p.GetAPIVersion(), "kind": p.GetKind(), "name": name, "namespace": namespace}
-	return []map[string]any{values}, nil
 }
 
 // takeSet renders a ResourceSet's templates with every set of inputs.
