@@ -157,10 +157,10 @@ func (s *session) freeing(ctx context.Context, options *resume.Options, p printe
 	if err != nil {
 		return err
 	}
-	plan := crds.NewPlan(ctx, s.graph, served, catalogue, crds.PlanOptions{})
+	plan := crds.NewPlan(ctx, s.graph, served, catalogue, crds.PlanOptions{Rules: options.Rules})
 	options.Stuck = func(tier tiers.Key, _ flux.Snapshot) bool { return plan.Stuck(tier) }
 	options.Free = func(ctx context.Context, tier tiers.Key) (resume.FreeOutcome, error) {
-		_, err := crds.Free(ctx, s.crdsClients(), tier, crds.Options{Graph: s.graph, Catalogue: catalogue}, p.CRDs)
+		_, err := crds.Free(ctx, s.crdsClients(), tier, crds.Options{Graph: s.graph, Catalogue: catalogue, Rules: options.Rules}, p.CRDs)
 		return freeOutcome(err)
 	}
 	return nil
