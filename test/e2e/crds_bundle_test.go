@@ -1,14 +1,17 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/standup-sh/standup/pkg/crds"
@@ -102,9 +105,12 @@ func TestE2ECrdsExportFreesAnotherCluster(t *testing.T) {
 	}
 	for _, name := range []string{"cert-manager", "shop"} {
 		namespace := map[string]string{"cert-manager": "certs", "shop": "shop"}[name]
-		release := cold.object("helm.toolkit.fluxcd.io", "v2", "HelmRelease", namespace, name)
-		if !cluster.ConditionTrue(release, "Ready") {
-			t.Errorf("HelmRelease/%s/%s did not adopt its CRDs: %v", namespace, name, release.Object["status"])
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := cold.WaitFor(ctx, schema.GroupVersionKind{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"}, namespace, name,
+			func(o *unstructured.Unstructured) bool { return cluster.ConditionTrue(o, "Ready") })
+		cancel()
+		if err != nil {
+			t.Errorf("HelmRelease/%s/%s did not adopt its CRDs: %v", namespace, name, err)
 		}
 	}
 }

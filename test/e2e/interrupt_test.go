@@ -70,7 +70,7 @@ func TestE2EInterruptedRunGoesOn(t *testing.T) {
 	if interrupted.code != 130 {
 		t.Errorf("after Ctrl-C: exit %d, want 130", interrupted.code)
 	}
-	for _, want := range []string{"Running health checks", "dependency 'flux-system/web' is not ready", "nothing was rolled back"} {
+	for _, want := range []string{"Running health checks", "2 of 4 tiers ready", "nothing was rolled back"} {
 		if !strings.Contains(interrupted.stdout+interrupted.stderr, want) {
 			t.Errorf("after Ctrl-C nothing says %q", want)
 		}

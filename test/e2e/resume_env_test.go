@@ -200,7 +200,9 @@ func (s *stage) run(ctx context.Context) attempt {
 		line := fmt.Sprintf("%7.2fs %s", e.Time.Sub(begin).Seconds(), e.Kind)
 		switch {
 		case e.Action != nil:
-			a.writes[e.Action.Object.Name]++
+			if _, tier := e.Action.Object.Tier(); tier {
+				a.writes[e.Action.Object.Name]++
+			}
 			line += fmt.Sprintf(" %s %s (%s)", e.Action.Verb, e.Action.Object, e.Action.Why)
 		case e.Standing != nil:
 			line += fmt.Sprintf(" %s %s %s %s", e.Standing.Object.Name, e.Standing.Phase, e.Standing.Cause, e.Standing.Status.Reason)
