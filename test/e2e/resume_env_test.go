@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -200,7 +201,7 @@ func (s *stage) run(ctx context.Context) attempt {
 		line := fmt.Sprintf("%7.2fs %s", e.Time.Sub(begin).Seconds(), e.Kind)
 		switch {
 		case e.Action != nil:
-			if _, tier := e.Action.Object.Tier(); tier {
+			if e.Action.Object.Kind != sourcev1.GitRepositoryKind { // it has the name of the entry's tier
 				a.writes[e.Action.Object.Name]++
 			}
 			line += fmt.Sprintf(" %s %s (%s)", e.Action.Verb, e.Action.Object, e.Action.Why)
