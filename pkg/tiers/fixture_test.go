@@ -144,6 +144,16 @@ func describe(g *Graph) string {
 	return b.String()
 }
 
+// fails reports whether the golden file of a fixture holds an error in place of a graph.
+func (f fixture) fails(t *testing.T) bool {
+	t.Helper()
+	golden, err := os.ReadFile(filepath.Join("testdata", f.name+".golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.HasPrefix(string(golden), "error: ")
+}
+
 func TestLoadFixtures(t *testing.T) {
 	for _, f := range fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
