@@ -163,7 +163,7 @@ func (b *builder) run(o overlay) []Object {
 // as reading them tells.
 func (b *builder) skip() bool {
 	if b.opts.Want == nil || len(b.c.faults) > 0 ||
-		slices.ContainsFunc(b.c.kustomizations, func(k kustDir) bool { return b.src.kustomizationFiles(k.dir) > 1 }) {
+		slices.ContainsFunc(b.c.kustomizations, func(k kustDir) bool { return len(b.src.kustomizationFiles(k.dir)) > 1 }) {
 		return false
 	}
 	for _, name := range b.c.generated {

@@ -23,18 +23,24 @@ import (
 // reference: then kustomize builds, and says what it has to say. A test holds its results to
 // kustomize's. The order of the steps is that of accumulateTarget in kustomize's
 // api/internal/target/kusttarget.go.
-func (b *builder) direct(kus *kustypes.Kustomization) ([]Object, bool) {
+func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
 	if len(b.keep) > 0 || b.c.openapi || len(b.c.faults) > 0 || b.opts.AllowRemoteBases {
 		return nil, false
 	}
 	for _, k := range b.c.kustomizations {
-		if !directly(k.kus) || b.src.kustomizationFiles(k.dir) > 1 {
+		if !directly(k.kus) || len(b.src.kustomizationFiles(k.dir)) > 1 {
 			return nil, false
 		}
 	}
 	loadSchema()
 	schema.RLock()
 	defer schema.RUnlock()
+	defer func() {
+		// Kustomize's filters panic on some invalid objects, as kustomize itself does.
+		if recover() != nil {
+			out, ok = nil, false
+		}
+	}()
 	bare := *kus
 	bare.BuildMetadata = nil
 	d := &assembly{b}
@@ -42,7 +48,6 @@ func (b *builder) direct(kus *kustypes.Kustomization) ([]Object, bool) {
 	if !ok || mended(parts) {
 		return nil, false
 	}
-	var out []Object
 	for _, p := range parts {
 		o, ok := p.object()
 		if !ok || o.GetName() == "" || o.GetKind() == "" || o.GetAPIVersion() == "" {

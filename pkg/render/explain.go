@@ -32,13 +32,7 @@ func (s *Source) beside(dir string) []string {
 // (loadKustFile in its api/internal/target/kusttarget.go).
 func (b *builder) several() {
 	for _, k := range b.c.kustomizations {
-		var names []string
-		for _, name := range konfig.RecognizedKustomizationFileNames() {
-			if p := path.Join(k.dir, name); b.src.isFile(p) {
-				names = append(names, p)
-			}
-		}
-		if len(names) > 1 {
+		if names := b.src.kustomizationFiles(k.dir); len(names) > 1 {
 			b.fault(&BuildError{Dir: b.res.Dir, File: names[0], Line: 1,
 				Err: fmt.Errorf("one folder holds %s, and kustomize takes one only: remove all but one", strings.Join(names, " and "))})
 		}

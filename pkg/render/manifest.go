@@ -92,15 +92,15 @@ func (s *Source) kustomizationFile(dir string) (string, bool) {
 	return "", false
 }
 
-// kustomizationFiles counts the folder's kustomization files: kustomize refuses more than one.
-func (s *Source) kustomizationFiles(dir string) int {
-	n := 0
+// kustomizationFiles lists the folder's kustomization files: kustomize refuses more than one.
+func (s *Source) kustomizationFiles(dir string) []string {
+	var files []string
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		if s.isFile(path.Join(dir, name)) {
-			n++
+		if file := path.Join(dir, name); s.isFile(file) {
+			files = append(files, file)
 		}
 	}
-	return n
+	return files
 }
 
 // scan lists what a generated kustomization.yaml holds: every YAML file below dir, and every folder

@@ -60,7 +60,7 @@ func (b *builder) plain(kus *kustypes.Kustomization) ([]Object, bool) {
 		return nil, false
 	}
 	for _, k := range b.c.kustomizations {
-		if !onlyResources(k.kus) || b.src.kustomizationFiles(k.dir) > 1 {
+		if !onlyResources(k.kus) || len(b.src.kustomizationFiles(k.dir)) > 1 {
 			return nil, false
 		}
 	}
