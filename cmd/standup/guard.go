@@ -15,11 +15,7 @@ import (
 	"github.com/standup-sh/standup/pkg/resume"
 )
 
-const (
-	// renewEvery is a third of the time that a lease lasts.
-	renewEvery     = 10 * time.Second
-	releaseTimeout = 5 * time.Second
-)
+const releaseTimeout = 5 * time.Second
 
 // guard holds the lease from a run's first write to its end. A run that writes nothing takes none.
 type guard struct {
@@ -32,7 +28,7 @@ type guard struct {
 }
 
 func (s *session) newGuard(c *cli.Context) *guard {
-	g := &guard{lease: &resume.ClusterLease{Client: s.Dynamic, Namespace: s.namespace, Holder: holder(), TakeOver: c.Bool(flagTakeOver)}}
+	g := &guard{lease: s.lease(c)}
 	g.ctx, g.cancel = context.WithCancelCause(c.Context)
 	return g
 }
@@ -52,9 +48,9 @@ func (g *guard) begin(ctx context.Context) error {
 }
 
 // renew ends the run when someone else has taken the lease over. Any other failure is tried again
-// in a third of the lease's time.
+// at the next turn.
 func (g *guard) renew() {
-	ticker := time.NewTicker(renewEvery)
+	ticker := time.NewTicker(resume.RenewEvery)
 	defer ticker.Stop()
 	for {
 		select {

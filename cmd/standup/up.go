@@ -91,7 +91,7 @@ func selection(c *cli.Context) resume.Selection {
 }
 
 // lease keeps two runs from working on one cluster.
-func (s *session) lease(c *cli.Context) resume.Lease {
+func (s *session) lease(c *cli.Context) *resume.ClusterLease {
 	return &resume.ClusterLease{Client: s.Dynamic, Namespace: s.namespace, Holder: holder(), TakeOver: c.Bool(flagTakeOver)}
 }
 

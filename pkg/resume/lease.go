@@ -19,9 +19,11 @@ import (
 // LeaseName is the name of the Lease that keeps two runs from working on one cluster.
 const LeaseName = "standup"
 
-// leaseTime is how long a lease outlives a run that was killed; a run renews it three times as
-// often.
+// leaseTime is how long a lease outlives a run that was killed.
 const leaseTime = 30 * time.Second
+
+// RenewEvery is how often whoever holds a lease renews it.
+const RenewEvery = leaseTime / 3
 
 // Lease keeps others out while a run writes.
 type Lease interface {

@@ -41,7 +41,7 @@ func (r *run) loop(parent context.Context) error {
 	snapshots, watching := r.watch(ctx)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	renew := time.NewTicker(leaseTime / 3)
+	renew := time.NewTicker(RenewEvery)
 	defer renew.Stop()
 	for {
 		select {
