@@ -41,23 +41,14 @@ type creator struct {
 }
 
 func newCreator(clients Clients, opts Options, emit func(Event)) *creator {
-	if emit == nil {
-		emit = func(Event) {}
-	}
-	f := &freer{clients: clients, opts: opts.complete(), emit: emit, tier: &tiers.Tier{}}
+	f := &freer{clients: clients, opts: opts, emit: emit, tier: &tiers.Tier{}}
 	return &creator{f: f, outcome: &f.outcome}
 }
 
-// ApplyBundle creates the CRDs of a bundle that the cluster lacks. A CRD that exists is never
-// touched, whatever its versions: neither updated nor downgraded. Those whose operator does not
-// stand them (catalogue: refuses) are left out and named, with the reason. No field of what is
-// created stays owned by standup. It returns when all are served. emit may be nil.
-func ApplyBundle(ctx context.Context, clients Clients, bundle *Bundle, opts Options, emit func(Event)) (Outcome, error) {
-	c := newCreator(clients, opts, emit)
-	err := c.bundle(ctx, bundle)
-	return *c.outcome, err
-}
-
+// bundle creates the CRDs of a bundle that the cluster lacks. A CRD that exists is never touched,
+// whatever its versions: neither updated nor downgraded. Those whose operator does not stand them
+// (catalogue: refuses) are left out and named, with the reason. No field of what is created stays
+// owned by standup. It returns when all are served.
 func (c *creator) bundle(ctx context.Context, bundle *Bundle) error {
 	triggers := allObjects(c.f.opts.Graph)
 	for _, o := range bundle.Definitions {
@@ -81,17 +72,10 @@ func (c *creator) bundle(ctx context.Context, bundle *Bundle) error {
 
 const whyBundle = "in the bundle"
 
-// ApplyCold creates every CRD of git and of the given charts that the cluster lacks, so that no tier
-// of a bare cluster waits for a retry. Those of git get the labels of their tier, and those of charts
+// cold creates every CRD of git and of the given charts that the cluster lacks, so that no tier of a
+// bare cluster waits for a retry. Those of git get the labels of their tier, and those of charts
 // Helm's ownership metadata where Helm owns them, so that Flux and the later release adopt them.
 // Nothing that exists is touched. Tiers that git suspends and those of other clusters are left out.
-// emit may be nil.
-func ApplyCold(ctx context.Context, clients Clients, charts []ChartDefinition, opts Options, emit func(Event)) (Outcome, error) {
-	c := newCreator(clients, opts, emit)
-	err := c.cold(ctx, charts)
-	return *c.outcome, err
-}
-
 func (c *creator) cold(ctx context.Context, charts []ChartDefinition) error {
 	done, here := map[string]bool{}, map[tiers.Key]bool{}
 	for _, t := range c.f.opts.Graph.Tiers {

@@ -45,10 +45,13 @@ func masked(err error) error {
 	return &next
 }
 
+// quoted is a value in one of those answers.
+var quoted = regexp.MustCompile(`((?:Invalid|Duplicate|Unsupported|Required) value: )(?:"(?:[^"\\]|\\.)*"|\{.*\}|\[.*\]|[^\s,:]+)`)
+
 // maskQuoted hides values in the API server's words for what it does not accept (ErrorBody in
 // apimachinery's pkg/util/validation/field/errors.go, and the typed merge's own).
 func maskQuoted(message string) string {
-	return regexp.MustCompile(`((?:Invalid|Duplicate|Unsupported|Required) value: )(?:"(?:[^"\\]|\\.)*"|\{.*\}|\[.*\]|[^\s,:]+)`).ReplaceAllString(message, `${1}"*****"`)
+	return quoted.ReplaceAllString(message, `${1}"*****"`)
 }
 
 // said is the first line of what somebody says about a tier, without what may be a Secret's.

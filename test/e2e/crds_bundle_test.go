@@ -127,11 +127,12 @@ func TestE2ECrdsBundleNeverTouchesWhatExists(t *testing.T) {
 	}}
 	catalogue, err := crds.DefaultCatalogue()
 	must(t, err)
-	opts := crds.Options{Graph: &tiers.Graph{}, Catalogue: catalogue}
+	opts := crds.Options{Graph: &tiers.Graph{}, Catalogue: catalogue, Bundle: bundle}
 	before, err := e.clients.APIExtensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), "things.x.example", metav1.GetOptions{})
 	must(t, err)
-	outcome, err := crds.ApplyBundle(t.Context(), e.clients, bundle, opts, nil)
+	result, err := crds.Run(t.Context(), e.clients, opts, nil)
 	must(t, err)
+	outcome := result.Bundle
 	if outcome.Changed() != 1 || outcome.Writes[0].Action != crds.Unchanged || outcome.Writes[1].Action != crds.Created {
 		t.Errorf("%+v", outcome.Writes)
 	}

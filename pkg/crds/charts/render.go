@@ -66,7 +66,7 @@ type Release struct {
 	Err error
 }
 
-// Definitions lists the CRDs of all releases in the form that [crds.ApplyCold] takes.
+// Definitions lists the CRDs of all releases in the form of [crds.Options].Charts.
 func (r *Result) Definitions() []crds.ChartDefinition {
 	var all []crds.ChartDefinition
 	for _, release := range r.Releases {
