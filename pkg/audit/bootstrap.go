@@ -239,8 +239,8 @@ func (s Step) brings(gk schema.GroupKind, supplies []supply) bool {
 }
 
 // helmfileCharts lists the base names of the charts of a helmfile's releases, and the names of the
-// releases. Templates are taken
-// out first. A release whose chart is written with one, or inherited, most likely bears its name.
+// releases. Templates are taken out first. A release whose chart is written with one, or inherited,
+// most likely bears its name.
 func helmfileCharts(data []byte) (charts, releases []string, err error) {
 	data = templateLine.ReplaceAll(data, nil)
 	data = template.ReplaceAll(data, []byte("_"))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/standup-sh/standup/pkg/crds"
 	"github.com/standup-sh/standup/pkg/resume"
-	"github.com/standup-sh/standup/pkg/tiers"
 	"github.com/standup-sh/standup/pkg/wait"
 )
 
@@ -117,10 +116,7 @@ func (l *Lines) blockers(blockers []resume.Blocker) string {
 
 // CRDs prints one event of pkg/crds, at the given moment.
 func (l *Lines) CRDs(at time.Time, e crds.Event) {
-	name := ""
-	if e.Tier != (tiers.Key{}) {
-		name = Name(e.Tier, l.Namespace)
-	}
+	name := Name(e.Tier, l.Namespace)
 	switch e.Kind {
 	case crds.EventPartial:
 		l.line(at, name, "applying all of the tier whose kinds exist: %s", e.Message)

@@ -49,8 +49,9 @@ func Graph(w io.Writer, g *tiers.Graph, o GraphOptions) error {
 }
 
 // Name writes a tier's key the short way: without the namespace that the reader takes for granted.
+// It is empty for what belongs to no tier.
 func Name(k tiers.Key, namespace string) string {
-	name := k.String()
+	name := keyString(k)
 	if k.Namespace == namespace {
 		name = k.Name
 	}

@@ -13,6 +13,13 @@ type veil struct {
 	below int
 }
 
+var (
+	// secrets is what tells a document that holds secrets.
+	secrets = regexp.MustCompile(`kind["']?\s*:\s*["']?Secret(?:List)?\b|secretGenerator|ENC\[AES256_GCM`)
+	// plain is a line that only says what the document is.
+	plain = regexp.MustCompile(`^(?:apiVersion|kind|metadata|name|namespace):(?: *[\w./-]*| *\{(?: *(?:name|namespace): *[\w.-]+ *,?)+\})$`)
+)
+
 // newVeil looks at the document around a line, which counts from 1.
 func newVeil(lines []string, at int) *veil {
 	at = min(at, len(lines))
@@ -23,7 +30,6 @@ func newVeil(lines []string, at int) *veil {
 	for end < len(lines) && strings.TrimSpace(lines[end]) != "---" {
 		end++
 	}
-	secrets := regexp.MustCompile(`kind["']?\s*:\s*["']?Secret(?:List)?\b|secretGenerator|ENC\[AES256_GCM`)
 	return &veil{secret: secrets.MatchString(strings.Join(lines[begin:end], "\n")), below: -1}
 }
 
@@ -38,7 +44,7 @@ func (v *veil) hides(line string) bool {
 		return true
 	}
 	v.below = -1
-	if !regexp.MustCompile(`^(?:apiVersion|kind|metadata|name|namespace):(?: *[\w./-]*| *\{(?: *(?:name|namespace): *[\w.-]+ *,?)+\})$`).MatchString(strings.TrimRight(content, " \t\r")) {
+	if !plain.MatchString(strings.TrimRight(content, " \t\r")) {
 		v.below = indent
 		return true
 	}
