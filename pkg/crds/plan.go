@@ -203,6 +203,8 @@ func (p *planner) weigh(t *tiers.Tier, o Origin, m Missing) (Verdict, string) {
 		return Absent, o.Name + " brings it, and this cluster does not have it"
 	case o.Class == FromUnknown || o.Object.Unstructured == nil:
 		return NotKnown, "nothing in git or in the catalogue brings it"
+	case o.Suspended:
+		return NotKnown, o.Object.ID() + " brings it, and git keeps that suspended"
 	case o.Versions != nil && !slices.Contains(o.Versions, m.Version):
 		return NotKnown, fmt.Sprintf("%s serves %s, not %s", o.Object.ID(), strings.Join(o.Versions, ", "), m.Version)
 	}

@@ -57,6 +57,9 @@ type Origin struct {
 	Name string
 	// Startup says that the controller registers the kind as soon as it runs: Object is what runs it.
 	Startup bool
+	// Suspended says that Object is a release that git keeps suspended: it brings nothing until somebody
+	// resumes it.
+	Suspended bool
 	// Operator is the catalogue's entry behind a runtime origin; nil for others.
 	Operator *Operator
 	// Reference is the catalogue's evidence; zero for others.
@@ -186,8 +189,10 @@ func (c *collector) add(tier tiers.Key, o render.Object) {
 	if isAPIService(o) {
 		c.addAPIService(base)
 	}
-	if r, ok := releaseOf(o, c.index); ok && !r.suspended {
-		c.addRelease(base, r)
+	if r, ok := releaseOf(o, c.index); ok {
+		release := base
+		release.Suspended = r.suspended
+		c.addRelease(release, r)
 	}
 	for _, operator := range c.catalogue.Operators {
 		if operator.Trigger.matches(o) {
@@ -298,7 +303,8 @@ func (c *collector) addOperator(base Origin, operator *Operator, startup bool) {
 }
 
 // originsOf lists what brings a kind, most certain first: built in, a CRD in git, Flux itself for
-// its own kinds, then whatever names the kind itself, then whatever names only its group; among equals the earlier tier.
+// its own kinds, then whatever names the kind itself, then whatever names only its group, then what is suspended;
+// among equals the earlier tier.
 func (c *collector) originsOf(gk schema.GroupKind, builtin *Served) []Origin {
 	if versions := builtin.Versions(gk); len(versions) > 0 {
 		return []Origin{{Class: FromBuiltin, Evidence: EvidenceGit, Versions: versions}}
@@ -314,6 +320,8 @@ func (c *collector) originsOf(gk schema.GroupKind, builtin *Served) []Origin {
 		}
 		rank := 2
 		switch {
+		case o.origin.Suspended:
+			rank = 3
 		case o.origin.Class == FromGit:
 			rank = 0
 		case o.kind.exact():
