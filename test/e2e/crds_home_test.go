@@ -71,6 +71,7 @@ func TestE2ECrdsFreesTheWedgedHomeNetwork(t *testing.T) {
 		t.Error("the StorageProfile does not carry our overrides")
 	}
 
+	e.waitReady("backup") // it brings kinds of its own, which would be found missing until then
 	begin = time.Now()
 	if writes := e.writesOf(func() { result = e.mustRun(e.options()) }); len(writes) != 0 {
 		t.Errorf("the second run wrote: %v", writes)
