@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kustypes "sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/yaml"
 )
 
 // Options change how a Kustomization is built. The zero value builds what git alone determines.
@@ -79,7 +78,7 @@ func (s *Source) Build(ctx context.Context, ks *unstructured.Unstructured, opts 
 	if err != nil {
 		res.Faults = append(res.Faults, fmt.Errorf("reading the spec: %w", err))
 	}
-	b := &builder{src: s, opts: opts, res: res, layer: map[string][]byte{}}
+	b := &builder{src: s, opts: opts, res: res, edited: map[string]*kustypes.Kustomization{}}
 	objects := b.run(o)
 	if err := b.postBuild(ks, objects); err != nil {
 		res.Faults = append(res.Faults, err)
@@ -92,12 +91,13 @@ func (s *Source) Build(ctx context.Context, ks *unstructured.Unstructured, opts 
 
 // builder is the state of one build.
 type builder struct {
-	src   *Source
-	opts  Options
-	res   *Result
-	layer map[string][]byte
-	keep  []string
-	c     *closure
+	src  *Source
+	opts Options
+	res  *Result
+	// edited are the kustomization files that references were left out of, by folder.
+	edited map[string]*kustypes.Kustomization
+	keep   []string
+	c      *closure
 }
 
 // run builds the folder, at worst without the parts at fault, or reads its files as they are written
@@ -127,15 +127,15 @@ func (b *builder) run(o overlay) []Object {
 		b.res.Partial = true
 		return nil
 	}
-	if !b.opts.Kustomize {
-		if objects, ok := b.direct(kus); ok {
-			return objects
-		}
-	}
 	b.several()
 	for _, f := range b.c.faults {
 		b.fault(f.err)
 		kus = b.leaveOut(kus, f)
+	}
+	if !b.opts.Kustomize {
+		if objects, ok := b.direct(kus); ok {
+			return objects
+		}
 	}
 	objects, err := b.kustomize(kus, file)
 	if err == nil {
@@ -185,22 +185,18 @@ func (b *builder) fault(err error) { b.res.Faults = append(b.res.Faults, err) }
 // leaveOut takes a reference out of the kustomization file that holds it.
 func (b *builder) leaveOut(top *kustypes.Kustomization, f fault) *kustypes.Kustomization {
 	if f.dir == b.res.Dir {
-		return without(top, f.ref)
+		top = without(top, f.ref)
+		b.edited[f.dir] = top
+		return top
 	}
-	k := b.src.kustomization(f.dir)
-	kus := k.kus
-	if data, ok := b.layer[k.file]; ok {
-		kus = &kustypes.Kustomization{}
-		if err := yaml.Unmarshal(data, kus); err != nil {
-			return top
-		}
+	kus, ok := b.edited[f.dir]
+	if !ok {
+		kus = b.src.kustomization(f.dir).kus
 	}
 	kus = without(kus, f.ref)
 	// Never empty, which kustomize would refuse.
 	kus.BuildMetadata = []string{kustypes.OriginAnnotations}
-	if data, err := yaml.Marshal(kus); err == nil {
-		b.layer[k.file] = data
-	}
+	b.edited[f.dir] = kus
 	return top
 }
 
@@ -252,7 +248,7 @@ func (b *builder) substitute(o *Object, vars variables) error {
 	if o.GetLabels()[substituteKey] == "disabled" || o.GetAnnotations()[substituteKey] == "disabled" {
 		return nil
 	}
-	if !mentions(o.Object, '$') {
+	if !substitutable(o.Object) {
 		return nil
 	}
 	id := o.ID()
@@ -266,6 +262,9 @@ func (b *builder) substitute(o *Object, vars variables) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
+	}
+	if data == nil {
+		return nil
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(data); err != nil {

@@ -19,15 +19,18 @@ import (
 // for every build and compares each object with all others after each step.
 //
 // It knows resources, components, patches, the namespace, and generators without a hash in the name.
-// It returns false for all else, for whatever is wrong, and where kustomize would have to mend a
-// reference: then kustomize builds, and says what it has to say. A test holds its results to
+// It returns false for all else, for whatever is wrong, and where kustomize would have to put a new
+// name into references: then kustomize builds, and says what it has to say. A test holds its results to
 // kustomize's. The order of the steps is that of accumulateTarget in kustomize's
 // api/internal/target/kusttarget.go.
 func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
-	if len(b.keep) > 0 || b.c.openapi || len(b.c.faults) > 0 || b.opts.AllowRemoteBases {
+	if len(b.keep) > 0 || b.c.openapi || b.opts.AllowRemoteBases {
 		return nil, false
 	}
 	for _, k := range b.c.kustomizations {
+		if edited, ok := b.edited[k.dir]; ok {
+			k.kus = edited
+		}
 		if !directly(k.kus) || len(b.src.kustomizationFiles(k.dir)) > 1 {
 			return nil, false
 		}
@@ -45,7 +48,7 @@ func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
 	bare.BuildMetadata = nil
 	d := &assembly{b}
 	parts, ok := d.target(nil, b.res.Dir, &bare, []string{b.res.Dir})
-	if !ok || mended(parts) {
+	if !ok || !refer(parts) {
 		return nil, false
 	}
 	for _, p := range parts {
@@ -88,17 +91,10 @@ type part struct {
 	before []resid.ResId
 }
 
-// object is the finished object. Kustomize keeps notes in the annotations of what it changes the
-// identity of, and taking them away tidies the annotations up.
+// object is the finished object.
 func (p *part) object() (*unstructured.Unstructured, bool) {
 	p.res.RemoveBuildAnnotations()
-	o, ok := object(&p.res.RNode)
-	if !ok && len(p.before) > 0 {
-		p.res.StorePreviousId()
-		p.res.RemoveBuildAnnotations()
-		o, ok = object(&p.res.RNode)
-	}
-	return o, ok
+	return object(&p.res.RNode)
 }
 
 func (p *part) remember() { p.before = append(p.before, p.res.CurId()) }
@@ -149,12 +145,17 @@ func (d *assembly) target(parts []*part, dir string, kus *kustypes.Kustomization
 // folder builds a folder of the given kind.
 func (d *assembly) folder(parts []*part, dir, kind string, above []string) ([]*part, bool) {
 	k := d.src.kustomization(dir)
-	real := d.real(dir)
-	if k == nil || k.err != nil || (k.kus.Kind == kustypes.ComponentKind) != (kind == kustypes.ComponentKind) ||
-		slices.ContainsFunc(above, func(a string) bool { return holds(real, d.real(a)) }) {
+	if k == nil || k.err != nil {
 		return nil, false
 	}
-	return d.target(parts, dir, k.kus, append(slices.Clone(above), dir))
+	kus, real := k.kus, d.real(dir)
+	if edited, ok := d.edited[dir]; ok {
+		kus = edited
+	}
+	if (kus.Kind == kustypes.ComponentKind) != (kind == kustypes.ComponentKind) || slices.ContainsFunc(above, func(a string) bool { return holds(real, d.real(a)) }) {
+		return nil, false
+	}
+	return d.target(parts, dir, kus, append(slices.Clone(above), dir))
 }
 
 // file reads the objects of a file.

@@ -61,12 +61,11 @@ func (b *builder) runKustomize(kus *kustypes.Kustomization, file string) (m resm
 	if err := b.inlineAliases(kus); err != nil {
 		return nil, err
 	}
-	data, err := yaml.Marshal(kus)
+	layer, err := b.layer(kus, file)
 	if err != nil {
 		return nil, err
 	}
-	b.layer[file] = data
-	v := &view{src: b.src, layer: b.layer}
+	v := &view{src: b.src, layer: layer}
 	if b.opts.AllowRemoteBases {
 		v.disk = filesys.MakeFsOnDisk()
 	}
@@ -91,6 +90,24 @@ func (b *builder) runKustomize(kus *kustypes.Kustomization, file string) (m resm
 		PluginConfig:     kustypes.DisabledPluginConfig(),
 	})
 	return k.Run(v, b.src.mounted(b.res.Dir))
+}
+
+// layer holds the kustomization files that differ from what the repository holds, by their paths.
+func (b *builder) layer(top *kustypes.Kustomization, file string) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	add := func(file string, kus *kustypes.Kustomization) error {
+		data, err := yaml.Marshal(kus)
+		out[file] = data
+		return err
+	}
+	for dir, kus := range b.edited {
+		if k := b.src.kustomization(dir); k != nil && dir != b.res.Dir {
+			if err := add(k.file, kus); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, add(file, top)
 }
 
 func resetSchema() {

@@ -114,24 +114,3 @@ func (b *builder) raw() []Object {
 	}
 	return out
 }
-
-// mentions reports whether any string below v holds the character.
-func mentions(v any, c byte) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.IndexByte(v, c) >= 0
-	case map[string]any:
-		for k, e := range v {
-			if strings.IndexByte(k, c) >= 0 || mentions(e, c) {
-				return true
-			}
-		}
-	case []any:
-		for _, e := range v {
-			if mentions(e, c) {
-				return true
-			}
-		}
-	}
-	return false
-}

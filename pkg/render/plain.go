@@ -176,51 +176,58 @@ func (b *builder) real(name string) string {
 // object decodes a node as the round trip over text and JSON would: integers are int64, whole floats
 // too. The text matters for folded scalars only, which kustomize's writer does not always keep.
 func object(n *kyaml.RNode) (*unstructured.Unstructured, bool) {
+	u := &unstructured.Unstructured{}
 	if folded(n.YNode()) {
 		data, err := n.MarshalJSON()
-		u := &unstructured.Unstructured{}
 		if err != nil || u.UnmarshalJSON(data) != nil {
 			return nil, false
 		}
-		return u, plainMetadata(u.Object)
+	} else {
+		if err := n.YNode().Decode(&u.Object); err != nil {
+			return nil, false
+		}
+		if _, ok := jsonValue(u.Object); !ok {
+			return nil, false
+		}
 	}
-	var m map[string]any
-	if err := n.YNode().Decode(&m); err != nil {
-		return nil, false
-	}
-	v, ok := jsonValue(m)
-	if !ok || !plainMetadata(m) {
-		return nil, false
-	}
-	return &unstructured.Unstructured{Object: v.(map[string]any)}, true
+	return u, tidy(u.Object, n)
 }
 
 func folded(n *kyaml.Node) bool {
 	return n.Style&kyaml.FoldedStyle != 0 || slices.ContainsFunc(n.Content, folded)
 }
 
-// plainMetadata reports whether kustomize leaves the labels and annotations as they are.
-func plainMetadata(object map[string]any) bool {
-	return stringsOnly(object, "labels") && stringsOnly(object, "annotations")
-}
-
-// stringsOnly reports whether a map of the metadata, if it is there, has only strings for values.
-func stringsOnly(object map[string]any, field string) bool {
+// tidy does to the annotations of n's object what kustomize does when it takes its own ones away at
+// the end of a build (RemoveBuildAnnotations in its api/resource/resource.go): none are left out, and
+// all values become text. It returns false where that is not so simple.
+func tidy(object map[string]any, n *kyaml.RNode) bool {
 	meta, _ := object["metadata"].(map[string]any)
-	value, given := meta[field]
-	if !given {
+	given, ok := meta["annotations"]
+	if !ok {
 		return true
 	}
-	values, ok := value.(map[string]any)
-	if len(values) == 0 {
+	values, ok := given.(map[string]any)
+	if given != nil && !ok {
 		return false
 	}
-	for _, v := range values {
-		if _, isString := v.(string); !isString {
+	if len(values) == 0 {
+		delete(meta, "annotations")
+		return true
+	}
+	var texts map[string]string
+	for k, v := range values {
+		switch v.(type) {
+		case string:
+		case bool, int64, float64:
+			if texts == nil {
+				texts = n.GetAnnotations()
+			}
+			values[k] = texts[k]
+		default:
 			return false
 		}
 	}
-	return ok
+	return true
 }
 
 // jsonValue converts what the YAML parser makes into what the JSON parser of apimachinery makes, in place.

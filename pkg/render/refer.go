@@ -1,62 +1,110 @@
 package render
 
 import (
-	"slices"
+	"errors"
 
-	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/kustomize/api/filters/nameref"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
+	kustypes "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 )
 
-// mended reports whether kustomize may change objects because the name or the namespace of another
-// one has changed, which they refer to: nameReferenceTransformer with the references of kustomize's
-// api/internal/konfig/builtinpluginconsts/namereference.go.
-func mended(parts []*part) bool {
-	moved := map[string]bool{}
-	accounts := map[string][]string{}
+// reference is a field that names an object with its namespace. Kustomize writes there what the
+// object is called at the end, by its nameReferenceTransformer.
+type reference struct {
+	to resid.Gvk
+	in kustypes.FieldSpec
+}
+
+// references are those of kustomize's api/internal/konfig/builtinpluginconsts/namereference.go that
+// lead to a mapping, not to a name alone.
+func references() []reference {
+	account, service := resid.Gvk{Version: "v1", Kind: "ServiceAccount"}, resid.Gvk{Version: "v1", Kind: "Service"}
+	binding := func(kind string) kustypes.FieldSpec {
+		return kustypes.FieldSpec{Path: "subjects", Gvk: resid.Gvk{Group: "rbac.authorization.k8s.io", Kind: kind}}
+	}
+	webhook := func(kind string) kustypes.FieldSpec {
+		return kustypes.FieldSpec{Path: "webhooks/clientConfig/service", Gvk: resid.Gvk{Group: "admissionregistration.k8s.io", Kind: kind}}
+	}
+	return []reference{
+		{account, binding("RoleBinding")}, {account, binding("ClusterRoleBinding")},
+		{service, webhook("ValidatingWebhookConfiguration")}, {service, webhook("MutatingWebhookConfiguration")},
+	}
+}
+
+// refer does with kustomize's own filter what its nameReferenceTransformer does once all is in place:
+// it writes the namespaces of objects that a transformer has touched into the references to them. It
+// returns false where a name has changed, which far more fields may hold, and where the filter finds
+// fault.
+func refer(parts []*part) bool {
+	touched := map[string]bool{}
 	for _, p := range parts {
 		was, is := p.original(), p.res.CurId()
 		if was.Kind != is.Kind || was.Name != is.Name && is.Kind != "Namespace" {
-			return true
-		}
-		if was.Namespace != is.Namespace { // also "" to "default", which are one namespace and not one text
-			moved[is.Kind] = true
-		}
-		if is.Kind == "ServiceAccount" {
-			accounts[is.Name] = append(accounts[is.Name], is.Namespace)
-		}
-	}
-	return slices.ContainsFunc(parts, func(p *part) bool {
-		switch p.res.GetKind() {
-		case "RoleBinding", "ClusterRoleBinding":
-			return moved["ServiceAccount"] && !binds(&p.res.RNode, accounts)
-		case "CustomResourceDefinition":
-			webhook, err := p.res.Pipe(kyaml.Lookup("spec", "conversion", "webhook"))
-			return moved["Service"] && (err != nil || webhook != nil)
-		case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService":
-			return moved["Service"]
-		}
-		return false
-	})
-}
-
-// binds reports whether each subject of a binding that may be an account of the build names the one
-// there is as it is now.
-func binds(binding *kyaml.RNode, accounts map[string][]string) bool {
-	subjects, err := binding.Pipe(kyaml.Lookup("subjects"))
-	if err != nil {
-		return false
-	}
-	if subjects == nil {
-		return true
-	}
-	elements, err := subjects.Elements()
-	if err != nil {
-		return false
-	}
-	return !slices.ContainsFunc(elements, func(s *kyaml.RNode) bool {
-		if scalar(s, "kind") != "ServiceAccount" {
 			return false
 		}
-		found := accounts[scalar(s, "name")]
-		return len(found) > 1 || len(found) == 1 && found[0] != scalar(s, "namespace")
-	})
+		touched[is.Kind] = touched[is.Kind] || len(p.before) > 0
+	}
+	for _, r := range references() {
+		if touched[r.to.Kind] && !r.mend(parts) {
+			return false
+		}
+	}
+	return true
+}
+
+// mend has kustomize rewrite the reference in all objects that hold it.
+func (r reference) mend(parts []*part) bool {
+	var all resmap.ResMap
+	for _, p := range parts {
+		org := p.original()
+		if !org.IsSelected(&r.in.Gvk) {
+			continue
+		}
+		if all == nil {
+			var ok bool
+			if all, ok = candidates(parts, r.to.Kind); !ok {
+				return false
+			}
+		}
+		reachable, err := all.SubsetThatCouldBeReferencedByResource(p.res)
+		if err != nil || p.res.ApplyFilter(nameref.Filter{
+			Referrer: p.res, NameFieldToUpdate: r.in, ReferralTarget: r.to, ReferralCandidates: reachable,
+		}) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// candidates are copies of the objects of a kind that note what those were called before.
+func candidates(parts []*part, kind string) (resmap.ResMap, bool) {
+	out := resmap.New()
+	for _, p := range parts {
+		if p.res.GetKind() != kind {
+			continue
+		}
+		noted, err := p.noted()
+		if err != nil || out.Append(noted) != nil {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// noted is a copy of the object with kustomize's notes about the identities it had.
+func (p *part) noted() (*resource.Resource, error) {
+	r := p.res.DeepCopy()
+	be := func(id resid.ResId) error {
+		r.SetKind(id.Kind)
+		return errors.Join(r.SetName(id.Name), r.SetNamespace(id.Namespace))
+	}
+	for _, id := range p.before {
+		if err := be(id); err != nil {
+			return nil, err
+		}
+		r.StorePreviousId()
+	}
+	return r, be(p.res.CurId())
 }

@@ -90,26 +90,80 @@ func (v variables) invalid() error {
 	return fmt.Errorf("'%s' var name is invalid, must match '%s'", bad[0], validName)
 }
 
-// substitute replaces the variables of one object's JSON. Variables that are not known stay as
-// they are written and are returned, sorted.
+// substitute replaces the variables of one object's JSON; nil if that changes nothing. Variables
+// that are not known stay as they are written and are returned, sorted.
 func (v variables) substitute(data []byte) ([]byte, []string, error) {
 	text, err := yaml.JSONToYAML(data)
 	if err != nil {
 		return nil, nil, err
 	}
 	escaped, unknown := v.escape(string(text))
-	out, err := envsubst.Eval(escaped, func(name string) (string, bool) {
+	out, err := evaluate(escaped, func(name string) (string, bool) {
 		val, ok := v.values[name]
 		return val, ok
 	})
 	if err != nil {
 		return nil, unknown, fmt.Errorf("envsubst error: variable substitution failed: %w", err)
 	}
+	if out == string(text) {
+		return nil, unknown, nil
+	}
 	j, err := yaml.YAMLToJSON([]byte(out))
 	if err != nil {
 		return nil, unknown, fmt.Errorf("envsubst error: YAMLToJSON: %w", err)
 	}
 	return j, unknown, nil
+}
+
+// evaluate is envsubst.Eval, which copies its whole input once for every $$ in it. It is therefore
+// given a piece at a time; the whole, where a piece cuts an expression in two.
+func evaluate(text string, mapping func(string) (string, bool)) (string, error) {
+	var out strings.Builder
+	out.Grow(len(text))
+	for rest := text; rest != ""; {
+		var part string
+		part, rest = cut(rest)
+		done, err := envsubst.Eval(part, mapping)
+		if err != nil {
+			return envsubst.Eval(text, mapping)
+		}
+		out.WriteString(done)
+	}
+	return out.String(), nil
+}
+
+// cut takes a piece off a text, at most pieceSize long if there is white space to end it at.
+func cut(text string) (piece, rest string) {
+	if len(text) <= pieceSize {
+		return text, ""
+	}
+	i := strings.LastIndexByte(text[:pieceSize], '\n')
+	if i < 0 {
+		i = strings.LastIndexByte(text[:pieceSize], ' ')
+	}
+	if i < 0 {
+		return text, ""
+	}
+	return text[:i+1], text[i+1:]
+}
+
+const pieceSize = 4096
+
+// substitutable reports whether any string below v holds what envsubst does not leave as it is.
+func substitutable(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "${") || strings.Contains(v, "$$")
+	case map[string]any:
+		for k, e := range v {
+			if substitutable(k) || substitutable(e) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, substitutable)
+	}
+	return false
 }
 
 // bare matches ${NAME} and ${NAME followed by any operator; dollars before it decide whether it

@@ -2,8 +2,11 @@ package render
 
 import (
 	"encoding/json"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/envsubst"
 	generator "github.com/fluxcd/pkg/kustomize"
 	"github.com/google/go-cmp/cmp"
 )
@@ -37,6 +40,9 @@ func TestSubstituteKeepsWhatItDoesNotKnow(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.in, err)
 			continue
+		}
+		if out == nil {
+			out = in
 		}
 		var got map[string]any
 		if err := json.Unmarshal(out, &got); err != nil {
@@ -79,5 +85,37 @@ func TestVariablesMergeInFluxsOrder(t *testing.T) {
 	}
 	if v := (&postBuild{SubstituteStrategy: "Always"}).variables("ns", nil, nil); !v.active() {
 		t.Error("Always does not substitute")
+	}
+}
+
+// TestEvaluateIsEnvsubst gives random texts to envsubst whole and in pieces.
+func TestEvaluateIsEnvsubst(t *testing.T) {
+	words := []string{"$$", "$", "${A}", "${B:-x\ny}", "${C:=${A}}", "$${A}", "\n", " ", "word", "\\", "}", "$A", "ü", "${A/a/b}", "$$$${A}"}
+	rare := []string{"${", "${A:-open \n", "${no such}"}
+	mapping := func(name string) (string, bool) { return "value-a", name == "A" }
+	r := rand.New(rand.NewPCG(1, 2))
+	failed, cuts := 0, 0
+	for range 100 {
+		var text strings.Builder
+		for range r.IntN(3000) {
+			if r.IntN(4000) == 0 {
+				text.WriteString(rare[r.IntN(len(rare))])
+			}
+			text.WriteString(words[r.IntN(len(words))])
+		}
+		want, wantErr := envsubst.Eval(text.String(), mapping)
+		got, err := evaluate(text.String(), mapping)
+		if got != want || (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			t.Fatalf("%q:\n%q, %v\nwant %q, %v", text.String(), got, err, want, wantErr)
+		}
+		if err != nil {
+			failed++
+		}
+		if text.Len() > pieceSize {
+			cuts++
+		}
+	}
+	if failed == 0 || cuts == 0 || failed > 250 {
+		t.Errorf("%d texts were refused and %d cut: the test shows nothing", failed, cuts)
 	}
 }

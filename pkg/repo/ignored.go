@@ -37,7 +37,8 @@ func (g *ignored) drop(dir string, kids []*node) []*node {
 	kept := kids[:0]
 	for _, k := range kids {
 		name := path.Join(full, k.Name)
-		if !m.Match(strings.Split(name, "/"), k.IsDir()) || g.isTracked(name) {
+		// Hardly a name is not tracked, and patterns are dear.
+		if g.isTracked(name) || !m.Match(strings.Split(name, "/"), k.IsDir()) {
 			kept = append(kept, k)
 		}
 	}
