@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/filters/labels"
 	"sigs.k8s.io/kustomize/api/filters/namespace"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/resource"
@@ -18,9 +19,9 @@ import (
 // them and what takes most of its time: it merges its configuration for every folder, parses a patch
 // for every build and compares each object with all others after each step.
 //
-// It knows resources, components, patches, the namespace, and generators without a hash in the name.
-// It returns false for all else, for whatever is wrong, and where kustomize would have to put a new
-// name into references: then kustomize builds, and says what it has to say. A test holds its results to
+// It knows resources, components, generators, patches, the namespace, labels, annotations, images,
+// replicas, and configurations of name references. It returns false for all else, for whatever is wrong, and
+// where what is renamed has other names than a hash gives: then kustomize builds, and says what it has to say. A test holds its results to
 // kustomize's. The order of the steps is that of accumulateTarget in kustomize's
 // api/internal/target/kusttarget.go.
 func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
@@ -31,7 +32,8 @@ func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
 		if edited, ok := b.edited[k.dir]; ok {
 			k.kus = edited
 		}
-		if !directly(k.kus) || len(b.src.kustomizationFiles(k.dir)) > 1 {
+		if !directly(k.kus) || len(b.src.kustomizationFiles(k.dir)) > 1 ||
+			slices.ContainsFunc(k.kus.Configurations, func(c string) bool { return !b.src.namesOnly(path.Join(k.dir, c)) }) {
 			return nil, false
 		}
 	}
@@ -48,7 +50,7 @@ func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
 	bare.BuildMetadata = nil
 	d := &assembly{b}
 	parts, ok := d.target(nil, b.res.Dir, &bare, []string{b.res.Dir})
-	if !ok || !refer(parts) {
+	if !ok || !refer(parts) || !d.rename(parts) {
 		return nil, false
 	}
 	for _, p := range parts {
@@ -80,6 +82,8 @@ func directly(k *kustypes.Kustomization) bool {
 	rest.MetaData, rest.BuildMetadata = nil, nil
 	rest.Resources, rest.Bases, rest.Components, rest.Patches, rest.Namespace = nil, nil, nil, nil, ""
 	rest.ConfigMapGenerator, rest.SecretGenerator, rest.GeneratorOptions = nil, nil, nil
+	rest.Labels, rest.CommonLabels, rest.CommonAnnotations, rest.Images, rest.Replicas = nil, nil, nil, nil, nil
+	rest.Configurations = nil
 	return reflect.DeepEqual(rest, kustypes.Kustomization{})
 }
 
@@ -139,7 +143,7 @@ func (d *assembly) target(parts []*part, dir string, kus *kustypes.Kustomization
 			return nil, false
 		}
 	}
-	return parts, d.setNamespace(parts, kus.Namespace) && distinct(parts)
+	return parts, d.setNamespace(parts, kus.Namespace) && d.transform(parts, kus) && distinct(parts)
 }
 
 // folder builds a folder of the given kind.
@@ -215,6 +219,26 @@ func (d *assembly) setNamespace(parts []*part, ns string) bool {
 		p.remember()
 		if err := p.res.ApplyFilter(filter); err != nil {
 			return false
+		}
+	}
+	return true
+}
+
+// metadataOnly reports whether labels go nowhere but into the metadata.
+func metadataOnly(all []kustypes.Label) bool {
+	return !slices.ContainsFunc(all, func(l kustypes.Label) bool {
+		return l.IncludeSelectors || l.IncludeTemplates || len(l.FieldSpecs) > 0
+	})
+}
+
+// setLabels is kustomize's LabelTransformer for such labels.
+func setLabels(parts []*part, all []kustypes.Label) bool {
+	for _, l := range all {
+		filter := labels.Filter{Labels: l.Pairs, FsSlice: kustypes.FsSlice{{Path: "metadata/labels", CreateIfNotPresent: true}}}
+		for _, p := range parts {
+			if len(l.Pairs) > 0 && p.res.ApplyFilter(filter) != nil {
+				return false
+			}
 		}
 	}
 	return true

@@ -11,8 +11,7 @@ import (
 	kustypes "sigs.k8s.io/kustomize/api/types"
 )
 
-// generate adds what the generators of a kustomization file make. It knows those that create, under a
-// name without a hash.
+// generate adds what the generators of a kustomization file make. It knows those that create.
 func (d *assembly) generate(parts []*part, dir string, kus *kustypes.Kustomization) ([]*part, bool) {
 	if len(kus.ConfigMapGenerator)+len(kus.SecretGenerator) == 0 {
 		return parts, true
@@ -42,7 +41,7 @@ func (d *assembly) generate(parts []*part, dir string, kus *kustypes.Kustomizati
 }
 
 func creates(g kustypes.GeneratorArgs) bool {
-	return (g.Behavior == "" || g.Behavior == "create") && g.Options != nil && g.Options.DisableNameSuffixHash && g.EnvSource == ""
+	return (g.Behavior == "" || g.Behavior == "create") && g.EnvSource == ""
 }
 
 func (d *assembly) kustomizationFileOf(dir string) string {
