@@ -79,14 +79,24 @@ func (s *Source) Build(ctx context.Context, ks *unstructured.Unstructured, opts 
 		res.Faults = append(res.Faults, fmt.Errorf("reading the spec: %w", err))
 	}
 	b := &builder{src: s, opts: opts, res: res, edited: map[string]*kustypes.Kustomization{}}
-	objects := b.run(o)
-	if err := b.postBuild(ks, objects); err != nil {
-		res.Faults = append(res.Faults, err)
-	}
-	setCommonMetadata(ks, objects)
-	b.locate(objects)
-	res.Objects = objects
+	res.Objects = b.run(o)
+	b.finish(ks)
 	return res, nil
+}
+
+// Finish does to the result of a build what ks adds to it afterwards: variables and common metadata. It
+// changes res. Build of a Kustomization with nothing but a path, and then Finish, is Build of ks where
+// the rest of its spec does not change what is built.
+func (s *Source) Finish(res *Result, ks *unstructured.Unstructured, opts Options) {
+	(&builder{src: s, opts: opts, res: res}).finish(ks)
+}
+
+func (b *builder) finish(ks *unstructured.Unstructured) {
+	if err := b.postBuild(ks, b.res.Objects); err != nil {
+		b.fault(err)
+	}
+	setCommonMetadata(ks, b.res.Objects)
+	b.locate(b.res.Objects)
 }
 
 // builder is the state of one build.
@@ -118,6 +128,7 @@ func (b *builder) run(o overlay) []Object {
 	}
 	b.c = b.src.closure(b.res.Dir, file, &closed, b.opts.AllowRemoteBases)
 	b.res.Linked = b.c.linked
+	each(len(b.c.resources), func(i int) bool { return b.src.manifestAt(b.c.resources[i]) != nil })
 	if !b.opts.Kustomize {
 		if objects, ok := b.plain(kus); ok {
 			return objects

@@ -53,16 +53,21 @@ func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
 	if !ok || !refer(parts) || !d.rename(parts) {
 		return nil, false
 	}
-	for _, p := range parts {
-		o, ok := p.object()
-		if !ok || o.GetName() == "" || o.GetKind() == "" || o.GetAPIVersion() == "" {
-			return nil, false
-		}
+	objects := make([]*unstructured.Unstructured, len(parts))
+	ok = each(len(parts), func(i int) bool {
+		o, ok := parts[i].object()
+		objects[i] = o
+		return ok && o.GetName() != "" && o.GetKind() != "" && o.GetAPIVersion() != ""
+	})
+	if !ok {
+		return nil, false
+	}
+	for i, o := range objects {
 		if local, set := o.GetAnnotations()[konfig.IgnoredByKustomizeAnnotation]; set && local != "false" {
 			continue
 		}
 		if o.GroupVersionKind().Group != "kustomize.config.k8s.io" {
-			out = append(out, Object{Unstructured: o, File: p.file})
+			out = append(out, Object{Unstructured: o, File: parts[i].file})
 		}
 	}
 	return out, true
@@ -215,13 +220,10 @@ func (d *assembly) setNamespace(parts []*part, ns string) bool {
 		{Path: "spec/service/namespace", Gvk: resid.Gvk{Group: "apiregistration.k8s.io", Kind: "APIService"}, CreateIfNotPresent: true},
 		{Path: "spec/conversion/webhook/clientConfig/service/namespace", Gvk: resid.Gvk{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}},
 	}}
-	for _, p := range parts {
-		p.remember()
-		if err := p.res.ApplyFilter(filter); err != nil {
-			return false
-		}
-	}
-	return true
+	return each(len(parts), func(i int) bool {
+		parts[i].remember()
+		return parts[i].res.ApplyFilter(filter) == nil
+	})
 }
 
 // metadataOnly reports whether labels go nowhere but into the metadata.
@@ -235,10 +237,8 @@ func metadataOnly(all []kustypes.Label) bool {
 func setLabels(parts []*part, all []kustypes.Label) bool {
 	for _, l := range all {
 		filter := labels.Filter{Labels: l.Pairs, FsSlice: kustypes.FsSlice{{Path: "metadata/labels", CreateIfNotPresent: true}}}
-		for _, p := range parts {
-			if len(l.Pairs) > 0 && p.res.ApplyFilter(filter) != nil {
-				return false
-			}
+		if len(l.Pairs) > 0 && !each(len(parts), func(i int) bool { return parts[i].res.ApplyFilter(filter) == nil }) {
+			return false
 		}
 	}
 	return true

@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,7 +25,7 @@ type manifestFile struct {
 	docs []document
 	err  error
 	// simple says that the documents are the objects that kustomize would make of the file: no list
-	// to take apart, no anchor to resolve, no line ends to convert.
+	// to take apart, no anchor that could not be resolved, no line ends to convert.
 	simple bool
 
 	full sync.Once
@@ -42,12 +43,17 @@ func (s *Source) manifestAt(file string) *manifestFile {
 	}
 	m := v.(*manifestFile)
 	m.once.Do(func() {
+		defer func() {
+			if r := recover(); r != nil {
+				m.err = &FileError{File: file, Err: &panicError{r}}
+			}
+		}()
 		data, err := s.tree.ReadOrigin(file)
 		if err != nil {
 			m.err = err
 			return
 		}
-		m.simple = !bytes.ContainsAny(data, "&\r") && !bytes.HasPrefix(data, []byte("\xef\xbb\xbf"))
+		m.simple = !bytes.ContainsRune(data, '\r') && !bytes.HasPrefix(data, []byte("\xef\xbb\xbf"))
 		for _, part := range split(data) {
 			m.add(file, part)
 		}
@@ -84,6 +90,9 @@ func (m *manifestFile) add(file string, part chunk) {
 		m.err = &FileError{File: file, Line: n.Line + part.line, Err: fmt.Errorf("mapping key %q is given twice", n.Value)}
 	}
 	docs := identities(top, part.line)
+	if bytes.IndexByte(part.text, '&') >= 0 && anchored(top) && kyaml.NewRNode(top).DeAnchor() != nil {
+		m.simple = false
+	}
 	if len(docs) != 1 || docs[0].node != top || strings.HasSuffix(docs[0].Kind, "List") {
 		m.simple = false
 	}
@@ -254,4 +263,9 @@ func repeatedKey(n *yaml.Node) *yaml.Node {
 		}
 	}
 	return nil
+}
+
+// anchored reports whether a node has an anchor, which kustomize writes out when it reads.
+func anchored(n *yaml.Node) bool {
+	return n.Anchor != "" || slices.ContainsFunc(n.Content, anchored)
 }

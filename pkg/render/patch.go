@@ -104,15 +104,12 @@ func mergeSelected(parts []*part, target *kustypes.Selector, patch *resource.Res
 	if !ok {
 		return false
 	}
-	for _, p := range chosen {
-		own := patch.DeepCopy()
-		own.SetGvk(p.res.GetGvk())
+	return each(len(chosen), func(i int) bool {
+		own, res := patch.DeepCopy(), chosen[i].res
+		own.SetGvk(res.GetGvk())
 		own.SetKind(patch.GetKind())
-		if p.res.ApplySmPatch(own) != nil {
-			return false
-		}
-	}
-	return true
+		return res.ApplySmPatch(own) == nil
+	})
 }
 
 // operate applies JSON patch operations to all objects that a target selects.
@@ -121,13 +118,10 @@ func operate(parts []*part, target *kustypes.Selector, text string) bool {
 	if !ok {
 		return false
 	}
-	for _, p := range chosen {
-		p.remember()
-		if p.res.ApplyFilter(patchjson6902.Filter{Patch: text}) != nil {
-			return false
-		}
-	}
-	return true
+	return each(len(chosen), func(i int) bool {
+		chosen[i].remember()
+		return chosen[i].res.ApplyFilter(patchjson6902.Filter{Patch: text}) == nil
+	})
 }
 
 // selected is Select of kustomize's api/resmap/reswrangler.go.

@@ -50,6 +50,9 @@ func Load(ctx context.Context, tree *repo.Tree, opts Options) (*Graph, error) {
 
 func newLoader(tree *repo.Tree, opts Options) (*loader, error) {
 	s, err := newSchema()
+	if opts.Objects {
+		go render.Prepare()
+	}
 	return &loader{
 		tree: tree, opts: opts, schema: s,
 		tiers:    map[Key]*state{},
@@ -101,6 +104,8 @@ type state struct {
 	res   *render.Result
 	err   error
 	built bool
+	// look is the folder's build before anything was known of this Kustomization, where that serves it too.
+	look *render.Result
 }
 
 // discover renders tiers in rounds until no new one appears. A tier whose inputs are not known yet
@@ -184,7 +189,11 @@ func (l *loader) build(ctx context.Context, batch []*state) error {
 		wg.Go(func() {
 			for s := range work {
 				s.built = true
-				if s.src != nil {
+				switch {
+				case s.look != nil:
+					s.src.Finish(s.look, s.raw, opts)
+					s.res, s.look = s.look, nil
+				case s.src != nil:
 					s.res, s.err = s.src.Build(ctx, s.raw, opts)
 				}
 			}

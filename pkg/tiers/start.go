@@ -50,10 +50,8 @@ func (l *loader) start(ctx context.Context) error {
 	if err := l.ownContent(whole, first.Objects, entry); err != nil {
 		return err
 	}
-	if l.root.src == whole && unchanged(l.root) {
-		// The first look was all there is to it.
-		l.root.res, l.root.built = first, true
-		l.absorb(l.root)
+	if l.root.src == whole && buildsAsItIs(l.root) {
+		l.root.look = first
 	}
 	return nil
 }
@@ -78,11 +76,11 @@ func (l *loader) ownContent(whole *render.Source, objects []render.Object, entry
 	return nil
 }
 
-// unchanged reports whether a Kustomization builds its folder as it is.
-func unchanged(s *state) bool {
+// buildsAsItIs reports whether a Kustomization adds nothing to the kustomization file of its folder.
+func buildsAsItIs(s *state) bool {
 	spec, _ := s.raw.Object["spec"].(map[string]any)
-	for _, field := range []string{"postBuild", "patches", "components", "images", "targetNamespace", "namePrefix",
-		"nameSuffix", "buildMetadata", "commonMetadata", "patchesStrategicMerge", "patchesJson6902", "kubeConfig"} {
+	for _, field := range []string{"patches", "components", "images", "targetNamespace", "namePrefix",
+		"nameSuffix", "buildMetadata", "patchesStrategicMerge", "patchesJson6902"} {
 		if _, ok := spec[field]; ok {
 			return false
 		}
