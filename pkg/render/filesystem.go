@@ -80,14 +80,19 @@ func (v *view) ReadFile(p string) ([]byte, error) {
 	if data, ok := v.layer[n]; ok {
 		return data, nil
 	}
-	if v.src.ignored(n, false) {
-		return nil, &fs.PathError{Op: "open", Path: n, Err: fs.ErrNotExist}
-	}
-	data, err := v.src.tree.ReadFile(n)
+	data, err := v.src.read(n)
 	if err == nil && explodes(data) {
 		return nil, &FileError{File: n, Err: ErrAliases}
 	}
 	return data, err
+}
+
+// read returns a file of the artifact, by its repository path.
+func (s *Source) read(name string) ([]byte, error) {
+	if s.ignored(name, false) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return s.tree.ReadFile(name)
 }
 
 func (v *view) ReadDir(p string) ([]string, error) {

@@ -66,8 +66,11 @@ func (f files) Root() string { return f.src.mounted(f.dir) }
 func (f files) New(dir string) (ifc.Loader, error) { return files{f.src, path.Join(f.dir, dir)}, nil }
 
 func (f files) Load(name string) ([]byte, error) {
-	v := &view{src: f.src}
-	data, err := v.ReadFile(path.Join(f.Root(), name))
+	full, err := (&view{src: f.src}).name(path.Join(f.Root(), name))
+	if err != nil {
+		return nil, err
+	}
+	data, err := f.src.read(full)
 	return slices.Clone(data), err
 }
 
