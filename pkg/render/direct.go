@@ -20,7 +20,7 @@ import (
 // for every build and compares each object with all others after each step.
 //
 // It knows resources, components, generators, patches, the namespace, labels, annotations, images,
-// replicas, and configurations of name references. It returns false for all else, for whatever is wrong, and
+// replicas, replacements, and configurations of name references. It returns false for all else, for whatever is wrong, and
 // where what is renamed has other names than a hash gives: then kustomize builds, and says what it has to say. A test holds its results to
 // kustomize's. The order of the steps is that of accumulateTarget in kustomize's
 // api/internal/target/kusttarget.go.
@@ -85,10 +85,11 @@ func directly(k *kustypes.Kustomization) bool {
 		rest.TypeMeta = kustypes.TypeMeta{}
 	}
 	rest.MetaData, rest.BuildMetadata = nil, nil
-	rest.Resources, rest.Bases, rest.Components, rest.Patches, rest.Namespace = nil, nil, nil, nil, ""
+	rest.Resources, rest.Bases, rest.Components, rest.Namespace = nil, nil, nil, ""
+	rest.Patches, rest.PatchesStrategicMerge = nil, nil
 	rest.ConfigMapGenerator, rest.SecretGenerator, rest.GeneratorOptions = nil, nil, nil
 	rest.Labels, rest.CommonLabels, rest.CommonAnnotations, rest.Images, rest.Replicas = nil, nil, nil, nil, nil
-	rest.Configurations = nil
+	rest.Configurations, rest.Replacements = nil, nil
 	return reflect.DeepEqual(rest, kustypes.Kustomization{})
 }
 
@@ -143,12 +144,17 @@ func (d *assembly) target(parts []*part, dir string, kus *kustypes.Kustomization
 			return nil, false
 		}
 	}
+	for _, p := range kus.PatchesStrategicMerge {
+		if parts, ok = d.patchByName(parts, dir, string(p)); !ok {
+			return nil, false
+		}
+	}
 	for _, p := range kus.Patches {
 		if parts, ok = d.patch(parts, dir, p); !ok {
 			return nil, false
 		}
 	}
-	return parts, d.setNamespace(parts, kus.Namespace) && d.transform(parts, kus) && distinct(parts)
+	return parts, d.setNamespace(parts, kus.Namespace) && d.transform(parts, kus) && d.replace(parts, dir, kus.Replacements) && distinct(parts)
 }
 
 // folder builds a folder of the given kind.

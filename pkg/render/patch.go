@@ -37,6 +37,26 @@ func (d *assembly) patch(parts []*part, dir string, p kustypes.Patch) ([]*part, 
 	default:
 		ok = len(t.clean) == 1 && mergeSelected(parts, p.Target, t.clean[0])
 	}
+	return present(parts, ok)
+}
+
+// patchByName applies one entry of the patchesStrategicMerge, a text or the name of a file, as kustomize's
+// PatchStrategicMergeTransformer does.
+func (d *assembly) patchByName(parts []*part, dir, entry string) ([]*part, bool) {
+	text := entry
+	if !inline(entry) {
+		data, err := d.src.tree.ReadFile(path.Join(dir, entry))
+		if err != nil {
+			return nil, false
+		}
+		text = string(data)
+	}
+	t := d.src.patchText(text)
+	return present(parts, t.ok && mergeByName(parts, t.clean))
+}
+
+// present leaves out what patches have deleted.
+func present(parts []*part, ok bool) ([]*part, bool) {
 	return slices.DeleteFunc(parts, func(p *part) bool { return p.res.IsNilOrEmpty() }), ok
 }
 
