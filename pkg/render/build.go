@@ -263,11 +263,7 @@ func (b *builder) substitute(o *Object, vars variables) error {
 		return nil
 	}
 	id := o.ID()
-	data, err := o.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("%s: %w", id, err)
-	}
-	data, unknown, err := vars.substitute(data)
+	data, unknown, err := vars.substitute(o.Object)
 	for _, name := range unknown {
 		b.res.Unknown = append(b.res.Unknown, Unknown{Name: name, Object: id, File: o.File})
 	}

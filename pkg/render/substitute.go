@@ -1,6 +1,7 @@
 package render
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/fluxcd/pkg/envsubst"
 	generator "github.com/fluxcd/pkg/kustomize"
+	yamlv2 "go.yaml.in/yaml/v2"
 	"sigs.k8s.io/yaml"
 )
 
@@ -90,10 +92,10 @@ func (v variables) invalid() error {
 	return fmt.Errorf("'%s' var name is invalid, must match '%s'", bad[0], validName)
 }
 
-// substitute replaces the variables of one object's JSON; nil if that changes nothing. Variables
-// that are not known stay as they are written and are returned, sorted.
-func (v variables) substitute(data []byte) ([]byte, []string, error) {
-	text, err := yaml.JSONToYAML(data)
+// substitute replaces the variables of one object and returns its JSON; nil if that changes nothing.
+// Variables that are not known stay as they are written and are returned, sorted.
+func (v variables) substitute(object map[string]any) ([]byte, []string, error) {
+	text, err := textOf(object)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,6 +115,42 @@ func (v variables) substitute(data []byte) ([]byte, []string, error) {
 		return nil, unknown, fmt.Errorf("envsubst error: YAMLToJSON: %w", err)
 	}
 	return j, unknown, nil
+}
+
+// textOf is the YAML that variables are replaced in. SubstituteVariables of fluxcd/pkg/kustomize
+// kustomize_varsub.go makes it of the object's JSON, which it parses as YAML first. The result is that
+// of the same library without this detour, but for what the parser takes otherwise.
+func textOf(object map[string]any) ([]byte, error) {
+	if parsesAsItIs(object) {
+		return yamlv2.Marshal(object)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(data)
+}
+
+// parsesAsItIs reports whether a value is the same once it is written as JSON and read as YAML: floats
+// may become integers, and some characters are line breaks or forbidden.
+func parsesAsItIs(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return !strings.ContainsFunc(v, func(r rune) bool {
+			return r >= 0x7f && r < 0xa0 || r == '\ufeff' || r >= 0xfffd && r <= 0xffff
+		})
+	case map[string]any:
+		for k, e := range v {
+			if !parsesAsItIs(k) || !parsesAsItIs(e) {
+				return false
+			}
+		}
+	case []any:
+		return !slices.ContainsFunc(v, func(e any) bool { return !parsesAsItIs(e) })
+	case float64:
+		return false
+	}
+	return true
 }
 
 // evaluate is envsubst.Eval, which copies its whole input once for every $$ in it. It is therefore

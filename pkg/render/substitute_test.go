@@ -5,10 +5,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/fluxcd/pkg/envsubst"
 	generator "github.com/fluxcd/pkg/kustomize"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
 )
 
 func TestSubstituteKeepsWhatItDoesNotKnow(t *testing.T) {
@@ -32,21 +36,16 @@ func TestSubstituteKeepsWhatItDoesNotKnow(t *testing.T) {
 		{"$cluster and $(cluster)", "$cluster and $(cluster)", nil},
 		{"${b} ${a} ${b}", "${b} ${a} ${b}", []string{"a", "b"}},
 	} {
-		in, err := json.Marshal(map[string]any{"v": c.in})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, unknown, err := v.substitute(in)
+		got := map[string]any{"v": c.in}
+		out, unknown, err := v.substitute(got)
 		if err != nil {
 			t.Errorf("%s: %v", c.in, err)
 			continue
 		}
-		if out == nil {
-			out = in
-		}
-		var got map[string]any
-		if err := json.Unmarshal(out, &got); err != nil {
-			t.Fatal(err)
+		if out != nil {
+			if err := json.Unmarshal(out, &got); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if s, _ := got["v"].(string); s != c.want && !(c.want == "" && got["v"] == nil) {
 			t.Errorf("%s becomes %v, want %q", c.in, got["v"], c.want)
@@ -118,4 +117,30 @@ func TestEvaluateIsEnvsubst(t *testing.T) {
 	if failed == 0 || cuts == 0 || failed > 250 {
 		t.Errorf("%d texts were refused and %d cut: the test shows nothing", failed, cuts)
 	}
+}
+
+// FuzzTextIsThatOfTheJSON holds the text that variables are replaced in to the one that Flux makes.
+func FuzzTextIsThatOfTheJSON(f *testing.F) {
+	for _, seed := range []string{`{"a":1}`, `{"a":1.0,"b":1e21,"c":0.1,"d":-0,"e":12345678901234567890,"f":1e-7}`, `{"yes":"no","on":["~","null",null,true,"1e3","0x1f","1_0"]}`,
+		`{"t":"a: b # c\n  d\n\n","u":" lead","v":"tab\t","w":"\u0085\u2028é😀","x":"<&>","<<":{"=":"="}}`, `{"":{},"l":[[],[{}],""],"s":"- a","k: v":"|","long":"` + strings.Repeat("word ", 60) + `"}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u := &unstructured.Unstructured{}
+		if json.Unmarshal([]byte(text), &u.Object) != nil || !utf8.ValidString(text) {
+			return
+		}
+		data, err := json.Marshal(u.Object)
+		if err != nil || kjson.Unmarshal(data, &u.Object) != nil {
+			return
+		}
+		want, err := yaml.JSONToYAML(data)
+		if err != nil {
+			return // Flux fails on it
+		}
+		got, err := textOf(u.Object)
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s:\n%s\nwant:\n%s\n%v", data, got, want, err)
+		}
+	})
 }
