@@ -6,11 +6,53 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/filters/patchjson6902"
 	"sigs.k8s.io/kustomize/api/resource"
 	kustypes "sigs.k8s.io/kustomize/api/types"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
+
+// Patch applies those of kustomize's patches to an object that select it, as a build with this object
+// and others does. What selects another object or cannot be applied changes nothing.
+func Patch(object *unstructured.Unstructured, patches []kustypes.Patch) *unstructured.Unstructured {
+	data, err := object.MarshalJSON()
+	if err != nil || len(patches) == 0 {
+		return object
+	}
+	src := &Source{factory: newFactory()}
+	nodes, err := nodesOf(src.factory, data)
+	if err != nil || len(nodes) != 1 {
+		return object
+	}
+	loadSchema()
+	schema.RLock()
+	defer schema.RUnlock()
+	now := &part{res: &resource.Resource{RNode: *nodes[0]}}
+	for _, p := range patches {
+		next := &part{res: now.res.DeepCopy()}
+		if out, ok := (&assembly{&builder{src: src}}).tryPatch(next, p); ok && len(out) == 1 {
+			now = next
+		}
+	}
+	if patched, ok := now.object(); ok {
+		return patched
+	}
+	return object
+}
+
+// tryPatch patches one object; kustomize's filters panic on some invalid patches.
+func (d *assembly) tryPatch(one *part, p kustypes.Patch) (out []*part, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	if p.Path != "" {
+		return nil, false
+	}
+	return d.patch([]*part{one}, "", p)
+}
 
 // patch applies one entry of the patches as kustomize's PatchTransformer does.
 func (d *assembly) patch(parts []*part, dir string, p kustypes.Patch) ([]*part, bool) {

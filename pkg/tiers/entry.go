@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
+	kustypes "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/standup-sh/standup/pkg/repo"
@@ -25,6 +26,8 @@ type Entry struct {
 	// Name and Namespace are those of the sync's Kustomization, Source the kind of its source; empty
 	// where they are not known.
 	Name, Namespace, Source string
+	// Patches are what a FluxInstance patches its manifests with, the sync's Kustomization among them.
+	Patches []kustypes.Patch
 }
 
 // FindEntries looks through a tree for entry paths: the sync object that flux bootstrap writes,
@@ -133,21 +136,21 @@ func (f *finder) document(file string, line int, doc map[string]any) {
 	case strings.HasPrefix(apiVersion, kustomizeGroup+"/") && kind == "Kustomization":
 		f.selfApplied(e, spec)
 	case kind == "FluxInstance":
-		f.sync(e, nested(spec, "sync"))
+		f.sync(e, spec)
 	case kind == "HelmRelease":
 		e.Name, e.Namespace = "", ""
-		f.sync(e, nested(spec, "values", "instance", "sync"))
+		f.sync(e, nested(spec, "values", "instance"))
 	case kind == "ConfigMap":
 		data, _ := doc["data"].(map[string]any)
 		for _, v := range data {
 			text, _ := v.(string)
 			var values map[string]any
 			if strings.Contains(text, "sync:") && yaml.Unmarshal([]byte(text), &values) == nil {
-				f.sync(Entry{File: file, Line: line}, nested(values, "instance", "sync"))
+				f.sync(Entry{File: file, Line: line}, nested(values, "instance"))
 			}
 		}
 	case kind == "":
-		f.sync(Entry{File: file, Line: line}, nested(doc, "instance", "sync"))
+		f.sync(Entry{File: file, Line: line}, nested(doc, "instance"))
 	}
 }
 
@@ -253,12 +256,14 @@ func (f *finder) descend(dir string, holds map[string]bool) string {
 	}
 }
 
-// sync takes a FluxInstance's sync.
-func (f *finder) sync(e Entry, sync map[string]any) {
+// sync takes the sync of a FluxInstance's spec.
+func (f *finder) sync(e Entry, instance map[string]any) {
+	sync := nested(instance, "sync")
 	p, _ := sync["path"].(string)
 	if p == "" {
 		return
 	}
+	e.Patches = patchesOf(instance)
 	if name, _ := sync["name"].(string); name != "" {
 		e.Name = name
 	} else {
@@ -273,6 +278,16 @@ func (f *finder) sync(e Entry, sync map[string]any) {
 			return
 		}
 	}
+}
+
+// patchesOf reads the patches of a FluxInstance's spec; none where they are not of their form.
+func patchesOf(instance map[string]any) []kustypes.Patch {
+	list, _ := nested(instance, "kustomize")["patches"].([]any)
+	var out []kustypes.Patch
+	if data, err := yaml.Marshal(list); err != nil || yaml.Unmarshal(data, &out) != nil {
+		return nil
+	}
+	return out
 }
 
 func (f *finder) isDir(name string) bool {

@@ -194,7 +194,8 @@ func (l *loader) makeRoot(objects []render.Object, entry *Entry) error {
 	if l.opts.Root != "" {
 		entry.Root = path.Clean(l.opts.Root)
 	}
-	s, err := newState(render.Object{Unstructured: syncKustomization(*entry), File: entry.File, Line: entry.Line})
+	sync := render.Patch(syncKustomization(*entry), entry.Patches)
+	s, err := newState(render.Object{Unstructured: sync, File: entry.File, Line: entry.Line})
 	if err != nil {
 		return err
 	}
