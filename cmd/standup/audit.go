@@ -99,7 +99,7 @@ func (a *app) auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) 
 	if options.Config, err = audit.LoadConfig(tree.FS(), catalogue); err != nil {
 		return nil, err
 	}
-	load, err := loadOptions(c)
+	load, err := loadOptions(c, tree)
 	if err != nil {
 		return nil, err
 	}

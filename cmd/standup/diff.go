@@ -58,7 +58,7 @@ func (a *app) diff(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	load, err := loadOptions(c)
+	load, err := loadOptions(c, tree)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (a *app) diffPaths(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	load, err := loadOptions(c)
+	load, err := loadOptions(c, tree)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (a *app) diffPaths(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	load.Path = c.String(flagAgainst)
+	load.Path = entryPath(tree, c.String(flagAgainst))
 	second, err := tiers.Load(c.Context, tree, load)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func sliceFlag(name, usage string) cli.Flag {
 func gitFlags() []cli.Flag {
 	return []cli.Flag{
 		stringFlag(flagRepo, "", "folder `DIR` of the git repository (default: the work tree around the current folder)"),
-		stringFlag(flagPath, "", "entry `PATH`: the folder that Flux syncs, from the top of the repository (default: found in it)"),
+		stringFlag(flagPath, "", "entry `PATH`: the folder that Flux syncs, from the top of the repository or the current folder (default: found in it)"),
 		stringFlag(flagRef, "", "git `REVISION` to read (default: the work tree as it stands)"),
 		stringFlag(flagRoot, "", "`DIR` in the repository that the artifact is made of (default: found from the entry path)"),
 		sliceFlag(flagSource, "where the content of another source lies: `Kind/namespace/name=DIR`"),

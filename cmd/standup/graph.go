@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -26,10 +28,36 @@ func openRepo(c *cli.Context) (*repo.Tree, error) {
 	return repo.Open(dir, c.String(flagRef))
 }
 
+// entryPath is the name in the tree of a folder given as an entry path. It is one from the top of the
+// repository; where there is no such folder, it may be one as the shell completes it, from the current
+// folder or from /.
+func entryPath(tree *repo.Tree, given string) string {
+	if e, err := tree.Stat(path.Clean(strings.TrimPrefix(filepath.ToSlash(given), "/"))); given == "" || err == nil && e.IsDir() {
+		return given
+	}
+	full, err := filepath.Abs(given)
+	if err != nil {
+		return given
+	}
+	rel, err := filepath.Rel(realPath(tree.Dir), realPath(full))
+	if err != nil || !filepath.IsLocal(rel) {
+		return given
+	}
+	return filepath.ToSlash(rel)
+}
+
+// realPath is a path without links, as far as it exists.
+func realPath(name string) string {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+	return name
+}
+
 // loadOptions are what the flags say about reading the graph.
-func loadOptions(c *cli.Context) (tiers.Options, error) {
+func loadOptions(c *cli.Context, tree *repo.Tree) (tiers.Options, error) {
 	options := tiers.Options{
-		Path: c.String(flagPath), Root: c.String(flagRoot), AllowRemoteBases: c.Bool(flagRemoteBases),
+		Path: entryPath(tree, c.String(flagPath)), Root: c.String(flagRoot), AllowRemoteBases: c.Bool(flagRemoteBases),
 		Sources: map[string]string{}, Vars: map[string]string{},
 	}
 	if file := c.String(flagVarsFile); file != "" {
@@ -57,7 +85,7 @@ func loadGraph(c *cli.Context, objects bool) (*repo.Tree, *tiers.Graph, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	options, err := loadOptions(c)
+	options, err := loadOptions(c, tree)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -56,7 +56,7 @@ func (a *app) open(c *cli.Context, objects bool) (*session, error) {
 	if s.tree, err = openRepo(c); err != nil {
 		return nil, err
 	}
-	options, err := loadOptions(c)
+	options, err := loadOptions(c, s.tree)
 	if err != nil {
 		return nil, err
 	}
