@@ -119,7 +119,7 @@ func (c *comparison) first(old, to *tiers.Tier) (Outcome, string) {
 	now, fresh := c.after.tier(old.Key), c.before.tier(to.Key) == nil
 	if now == nil {
 		if fresh {
-			return Recreated, fmt.Sprintf("%s is deleted in the pass that creates %s, before that can apply anything", old.Key, to.Key)
+			return Race, fmt.Sprintf("%s is deleted at the end of the pass that creates %s, which may have applied it by then if that pass changes much else", old.Key, to.Key)
 		}
 		return Race, fmt.Sprintf("%s is deleted while %s makes its own pass", old.Key, to.Key)
 	}
@@ -130,7 +130,7 @@ func (c *comparison) first(old, to *tiers.Tier) (Outcome, string) {
 		return Recreated, fmt.Sprintf("%s depends on %s, which prunes the object before it is Ready", to.Key, old.Key)
 	}
 	if fresh && to.Parent != nil && *to.Parent == old.Key {
-		return Recreated, fmt.Sprintf("%s creates %s and prunes in the same pass", old.Key, to.Key)
+		return Race, fmt.Sprintf("%s prunes at the end of the pass that creates %s, which may have applied it by then if that pass changes much else", old.Key, to.Key)
 	}
 	if fresh {
 		return Race, fmt.Sprintf("nothing orders %s and %s; the pass that prunes starts at once, the new tier has to be created first", old.Key, to.Key)
