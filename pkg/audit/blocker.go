@@ -228,7 +228,7 @@ func (r *replay) itemBlockers(it *item) []blocker {
 	if key := kindRef(it.ref.cluster, it.gk); !r.served(key) {
 		out = append(out, blocker{kind: byKind, what: key, item: it, on: supplyTiers(r.supplies[key])})
 	}
-	if ns := it.GetNamespace(); ns != "" && !r.clusterScoped[it.gk] {
+	if ns := r.scopes.namespaceOf(it); ns != "" {
 		if makers := r.namespaces[namespaceRef(it.ref.cluster, ns)]; len(makers) > 0 && !r.namespaceExists(it.ref.cluster, ns) {
 			out = append(out, blocker{kind: byNamespace, what: namespaceRef(it.ref.cluster, ns), item: it, on: itemTiers(makers)})
 		}

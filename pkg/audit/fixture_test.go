@@ -21,8 +21,15 @@ import (
 
 // fixture is a small repository in testdata. The comment at its top says what it shows, how it is
 // read and what is to be found: "finds: severity rule tier object blocks n", all of it and no more.
+//
+// A near miss looks almost like a fault and is none: "near miss of: rule" names the rule that must say
+// nothing of it, and "like: fixture" the fixture in which that rule finds something. It starts from the
+// files of that one and shows only the difference: files that replace or add, "without: file", and
+// "edit: file: old => new" for what occurs once in a file, with \n for the end of a line.
 type fixture struct {
 	name, dir, path        string
+	like                   string
+	nearMissOf             []string
 	sources                map[string]string
 	ready                  string
 	finds, accepts, unused []string
@@ -43,41 +50,89 @@ func fixtures(t *testing.T) []fixture {
 
 func unpack(t *testing.T, archive string) fixture {
 	t.Helper()
+	f := fixture{name: strings.TrimSuffix(filepath.Base(archive), ".txtar"), dir: t.TempDir(), sources: map[string]string{}}
+	for file, content := range f.read(t, archive) {
+		name := filepath.Join(f.dir, file)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(f.finds)
+	return f
+}
+
+// read takes in what an archive says, after that of the archive it is like, and returns its files.
+func (f *fixture) read(t *testing.T, archive string) map[string]string {
+	t.Helper()
 	data, err := os.ReadFile(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ar := txtar.Parse(data)
-	f := fixture{name: strings.TrimSuffix(filepath.Base(archive), ".txtar"), dir: t.TempDir(), sources: map[string]string{}}
-	for line := range strings.SplitSeq(string(ar.Comment), "\n") {
-		key, value, _ := strings.Cut(line, ": ")
-		switch key {
-		case "path":
-			f.path = value
-		case "source":
-			k, v, _ := strings.Cut(value, "=")
-			f.sources[k] = v
-		case "ready":
-			f.ready = value
-		case "finds":
-			f.finds = append(f.finds, value)
-		case "accepts":
-			f.accepts = append(f.accepts, value)
-		case "unused":
-			f.unused = append(f.unused, value)
-		}
+	files := map[string]string{}
+	if base, ok := headers(ar)["like"]; ok {
+		origin := fixture{sources: f.sources}
+		files = origin.read(t, filepath.Join(filepath.Dir(archive), base[0]+".txtar"))
+		f.like, f.path = base[0], origin.path
 	}
-	slices.Sort(f.finds)
 	for _, file := range ar.Files {
-		name := filepath.Join(f.dir, file.Name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, file.Data, 0o644); err != nil {
-			t.Fatal(err)
+		files[file.Name] = string(file.Data)
+	}
+	for key, values := range headers(ar) {
+		for _, value := range values {
+			switch key {
+			case "path":
+				f.path = value
+			case "near miss of":
+				f.nearMissOf = append(f.nearMissOf, value)
+			case "source":
+				k, v, _ := strings.Cut(value, "=")
+				f.sources[k] = v
+			case "ready":
+				f.ready = value
+			case "finds":
+				f.finds = append(f.finds, value)
+			case "accepts":
+				f.accepts = append(f.accepts, value)
+			case "unused":
+				f.unused = append(f.unused, value)
+			case "without":
+				if _, ok := files[value]; !ok {
+					t.Fatalf("%s: there is no %s to leave out", archive, value)
+				}
+				delete(files, value)
+			case "edit":
+				alter(t, archive, files, value)
+			}
 		}
 	}
-	return f
+	return files
+}
+
+// headers are the lines "key: value" of an archive's comment, those of a key in their order.
+func headers(ar *txtar.Archive) map[string][]string {
+	out := map[string][]string{}
+	for line := range strings.SplitSeq(string(ar.Comment), "\n") {
+		if key, value, ok := strings.Cut(line, ": "); ok {
+			out[key] = append(out[key], value)
+		}
+	}
+	return out
+}
+
+// alter changes one place of one file: "file: old => new".
+func alter(t *testing.T, archive string, files map[string]string, edit string) {
+	t.Helper()
+	file, rest, _ := strings.Cut(edit, ": ")
+	before, after, ok := strings.Cut(rest, " =>")
+	before, after = strings.ReplaceAll(before, `\n`, "\n"), strings.ReplaceAll(strings.TrimPrefix(after, " "), `\n`, "\n")
+	if n := strings.Count(files[file], before); !ok || n != 1 {
+		t.Fatalf("%s: what is to be edited is %d times in %s: %q", archive, n, file, before)
+	}
+	files[file] = strings.Replace(files[file], before, after, 1)
 }
 
 // audit runs the fixture the way the command does.
@@ -178,4 +233,42 @@ func TestEveryRuleHasAFixture(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEveryRuleHasANearMiss keeps every rule from finding too much: for each there is a repository one
+// step away from its fault in which it finds nothing.
+func TestEveryRuleHasANearMiss(t *testing.T) {
+	all := fixtures(t)
+	faults := map[string]fixture{}
+	for _, f := range all {
+		faults[f.name] = f
+	}
+	missed := map[string]bool{}
+	for _, f := range all {
+		for _, rule := range f.nearMissOf {
+			missed[rule] = true
+			if err := audit.CheckRules([]string{rule}); err != nil {
+				t.Errorf("%s: %v", f.name, err)
+			}
+			if !finds(faults[f.like], rule) {
+				t.Errorf("%s is near no fault: %q does not find %s", f.name, f.like, rule)
+			}
+			result, _ := f.audit(t)
+			for _, finding := range slices.Concat(result.Findings, result.Accepted) {
+				if finding.Rule == rule {
+					t.Errorf("%s: %s", f.name, short(finding))
+				}
+			}
+		}
+	}
+	for _, r := range audit.Rules() {
+		if !missed[r.ID] {
+			t.Errorf("no fixture is a near miss of %s", r.ID)
+		}
+	}
+}
+
+// finds reports whether a fixture is one of a rule's faults.
+func finds(f fixture, rule string) bool {
+	return slices.ContainsFunc(f.finds, func(line string) bool { return strings.Fields(line)[1] == rule })
 }

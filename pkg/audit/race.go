@@ -197,9 +197,9 @@ func (w *world) namespaceRaces(i int) []Finding {
 	groups := map[ref][]*item{}
 	var order []ref
 	for _, it := range w.items[i] {
-		ns := namespaceRef(it.ref.cluster, it.GetNamespace())
+		ns := namespaceRef(it.ref.cluster, w.scopes.namespaceOf(it))
 		makers := w.namespaces[ns]
-		if ns.name == "" || w.clusterScoped[it.gk] || len(makers) == 0 || w.initialNamespace(ns.cluster, ns.name) {
+		if ns.name == "" || len(makers) == 0 || w.initialNamespace(ns.cluster, ns.name) {
 			continue
 		}
 		if slices.ContainsFunc(makers, func(m *item) bool { return w.namespaceSurely(i, m) }) || w.namespaceUsedBefore(i, ns) {

@@ -92,9 +92,7 @@ func findInstaller(g *tiers.Graph) *unstructured.Unstructured {
 
 // find is the item that stands for an object of a tier; nil if Flux skips the object.
 func (w *world) find(tier int, o render.Object) *item {
-	gvk := o.GroupVersionKind()
-	key := ref{cluster: clusterOf(w.tiers[tier]), group: gvk.Group, kind: gvk.Kind, namespace: o.GetNamespace(), name: o.GetName()}
-	for _, it := range w.byRef[key] {
+	for _, it := range w.byRef[w.scopes.ref(clusterOf(w.tiers[tier]), o.Unstructured)] {
 		if it.tier == tier {
 			return it
 		}

@@ -5,7 +5,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	ssautil "github.com/fluxcd/pkg/ssa/utils"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -80,11 +79,10 @@ type world struct {
 	// sources lists the tiers that apply the source of a tier.
 	sources [][]int
 	// supplies by cluster and kind.
-	supplies map[ref][]supply
-	// clusterScoped are the kinds that git's own CRDs declare as such.
-	clusterScoped map[schema.GroupKind]bool
-	opaque        bool // some tier's objects are not known
-	installer     *unstructured.Unstructured
+	supplies  map[ref][]supply
+	scopes    scopes
+	opaque    bool // some tier's objects are not known
+	installer *unstructured.Unstructured
 	// noCrossNamespace says that the controllers run with --no-cross-namespace-refs, as git has it.
 	noCrossNamespace bool
 	config           *Config
@@ -99,7 +97,7 @@ func newWorld(g *tiers.Graph, o Options) *world {
 		graph: g, providers: o.Providers, before: tiers.NewBefore(g), tiers: g.Tiers, index: make(map[tiers.Key]int, len(g.Tiers)),
 		items: make([][]*item, len(g.Tiers)), byRef: map[ref][]*item{}, releases: map[ref]*release{},
 		namespaces: map[ref][]*item{}, children: make([][]int, len(g.Tiers)), sources: make([][]int, len(g.Tiers)),
-		users: map[ref][]int{}, inhabitants: map[ref][]int{}, supplies: map[ref][]supply{}, clusterScoped: map[schema.GroupKind]bool{}, config: o.Config, lines: o.Lines, steps: o.Steps,
+		users: map[ref][]int{}, inhabitants: map[ref][]int{}, supplies: map[ref][]supply{}, scopes: scopesOf(g), config: o.Config, lines: o.Lines, steps: o.Steps,
 	}
 	for i, t := range g.Tiers {
 		w.index[t.Key] = i
@@ -135,21 +133,17 @@ func (w *world) addItems(i int, t *tiers.Tier) {
 		gvk := o.GroupVersionKind()
 		it := &item{
 			Object: o, tier: i, gk: gvk.GroupKind(), stage: flux.Stage(o.Unstructured, nil),
-			ref: ref{cluster: cluster, group: gvk.Group, kind: gvk.Kind, namespace: o.GetNamespace(), name: o.GetName()},
+			ref: w.scopes.ref(cluster, o.Unstructured),
 		}
 		w.items[i] = append(w.items[i], it)
 		w.byRef[it.ref] = append(w.byRef[it.ref], it)
 		addOnce(w.users, kindRef(cluster, it.gk), i)
-		if ns := it.GetNamespace(); ns != "" {
+		if ns := w.scopes.namespaceOf(it); ns != "" {
 			addOnce(w.inhabitants, namespaceRef(cluster, ns), i)
 		}
 		switch {
 		case it.gk == (schema.GroupKind{Kind: "Namespace"}):
 			w.addNamespace(cluster, it.GetName(), it)
-		case ssautil.IsCRD(o.Unstructured):
-			if scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope"); scope == "Cluster" {
-				w.clusterScoped[crdKind(o.Unstructured)] = true
-			}
 		case isRelease(it.gk):
 			w.addRelease(it)
 		case forbidsCrossNamespace(it):
