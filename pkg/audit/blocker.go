@@ -72,7 +72,7 @@ func (r *replay) gateBlockers(i int) []blocker {
 		add(blocker{kind: byAccess, what: ref{kind: src.Kind, namespace: src.Namespace, name: src.Name}})
 	}
 	for _, k := range t.DependsOn {
-		if b, ok := r.dependencyBlocker(k); ok {
+		if b, ok := r.dependencyBlocker(i, k); ok {
 			add(b)
 		}
 	}
@@ -130,7 +130,7 @@ func (w *world) isRootSource(source string) bool {
 	return slices.ContainsFunc(w.tiers, func(t *tiers.Tier) bool { return t.Parent == nil && t.Source == source })
 }
 
-func (r *replay) dependencyBlocker(k tiers.Key) (blocker, bool) {
+func (r *replay) dependencyBlocker(i int, k tiers.Key) (blocker, bool) {
 	what := ref{group: kustomizev1.GroupVersion.Group, kind: kustomizev1.KustomizationKind, namespace: k.Namespace, name: k.Name}
 	j, ok := r.index[k]
 	switch {
@@ -140,10 +140,38 @@ func (r *replay) dependencyBlocker(k tiers.Key) (blocker, bool) {
 		return blocker{kind: byMissing, what: what}, true
 	case r.ready[j]:
 		return blocker{}, false
+	case r.tiers[i].ReadyExpr(k) != "" && (r.tiers[j].Suspend || r.within(i, j)):
+		return r.existenceBlocker(j)
 	case r.tiers[j].Suspend:
 		return blocker{kind: bySuspended, what: what}, true
 	}
 	return blocker{kind: byDependency, what: what, on: []int{j}}, true
+}
+
+// existenceBlocker tells whether a tier is still to be created. That is all that can be said where an
+// expression decides when a dependency is ready, and it may be one that asks for less than readiness
+// (readyExpr, see checkDependencies in kustomize-controller).
+func (r *replay) existenceBlocker(j int) (blocker, bool) {
+	t := r.tiers[j]
+	if t.Parent == nil || r.present[r.tierRef(j)] {
+		return blocker{}, false
+	}
+	return blocker{kind: byDependency, what: r.tierRef(j), on: []int{r.index[*t.Parent]}}, true
+}
+
+// within reports whether a tier is applied by another one, or by one that is within that one.
+func (w *world) within(i, parent int) bool {
+	for t := w.tiers[i]; t.Parent != nil; {
+		j, ok := w.index[*t.Parent]
+		if !ok || j == i {
+			return false
+		}
+		if j == parent {
+			return true
+		}
+		t = w.tiers[j]
+	}
+	return false
 }
 
 // perhaps reports whether the graph itself is not sure that a dependency is missing: it may lie in a
@@ -344,7 +372,7 @@ func (r *replay) releaseBlockers(rel *release) []blocker {
 		}
 		dep, known := r.releases[key]
 		switch {
-		case known && r.running[key]:
+		case known && (r.running[key] || d.ReadyExpr != "" && r.present[key]):
 		case known:
 			out = append(out, blocker{kind: byRelease, what: key, item: rel.item, on: []int{dep.tier}})
 		case !r.opaque && len(r.byRef[key]) == 0 && !r.declared(key):

@@ -66,14 +66,15 @@ func (l *loader) checkCycles(g *Graph) {
 
 // checkWaits reports deadlocks of readiness: a parent that waits is ready only when its children
 // are, so a child that needs the parent to be ready can never be. The relation is "can be ready
-// only when", so cycles made of dependsOn alone, reported already, are left out.
+// only when", so cycles made of dependsOn alone, reported already, are left out. So are dependencies
+// with a readyExpr, which may ask for less than readiness.
 func (l *loader) checkWaits(g *Graph) {
 	needs := map[Key][]Key{}
 	waits := map[Key]map[Key]bool{}
 	byKey := index(g.Tiers)
 	for _, t := range g.Tiers {
 		for _, d := range t.DependsOn {
-			if byKey[d] != nil {
+			if byKey[d] != nil && t.ReadyExpr(d) == "" {
 				needs[t.Key] = append(needs[t.Key], d)
 			}
 		}

@@ -53,6 +53,17 @@ type Tier struct {
 	Objects []render.Object
 }
 
+// ReadyExpr is the expression that decides instead of Flux when a dependency is ready; empty for one
+// that has none, and for what is no dependency of the tier.
+func (t *Tier) ReadyExpr(dependency Key) string {
+	for i, k := range t.DependsOn {
+		if k == dependency && i < len(t.Kustomization.Spec.DependsOn) {
+			return t.Kustomization.Spec.DependsOn[i].ReadyExpr
+		}
+	}
+	return ""
+}
+
 // EdgeKind says why one tier comes after another.
 type EdgeKind string
 
