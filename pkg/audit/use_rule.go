@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/fluxcd/pkg/apis/kustomize"
+
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -50,7 +52,7 @@ func (w *world) unorderedPair(i, j int, pairs []usedPair) Finding {
 	t, p := w.tiers[i], w.tiers[j]
 	var users []*item
 	var used []string
-	lasting := false
+	lasting, awaited := false, false
 	for _, pair := range pairs {
 		if !slices.Contains(users, pair.user) {
 			users = append(users, pair.user)
@@ -59,6 +61,7 @@ func (w *world) unorderedPair(i, j int, pairs []usedPair) Finding {
 			used = append(used, s)
 		}
 		lasting = lasting || pair.use.lasting
+		awaited = awaited || notices(t, pair)
 	}
 	f := w.at(unorderedUse, i, users)
 	for _, pair := range pairs {
@@ -70,7 +73,7 @@ func (w *world) unorderedPair(i, j int, pairs []usedPair) Finding {
 	switch {
 	case lasting:
 		f.Cause = []string{"what is missing at the moment of creation is not made good later: the disk keeps the access mode that it was made with"}
-	case t.Gate:
+	case awaited:
 		f.Cause = []string{fmt.Sprintf("%s waits for health: until %s is there, its health check runs, and fails after %s", t.Key, p.Key, shortDuration(t.Kustomization.GetTimeout()))}
 	default:
 		f.Severity = tiers.Info
@@ -83,4 +86,14 @@ func (w *world) unorderedPair(i, j int, pairs []usedPair) Finding {
 	}
 	f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
 	return f
+}
+
+// notices reports whether a health check of the tier waits for what an object uses.
+func notices(t *tiers.Tier, pair usedPair) bool {
+	if !watches(t, pair.user) {
+		return false
+	}
+	return pair.use.need != unseen || slices.ContainsFunc(t.Kustomization.Spec.HealthCheckExprs, func(h kustomize.CustomHealthCheck) bool {
+		return h.APIVersion == pair.user.GetAPIVersion() && h.Kind == pair.user.GetKind()
+	})
 }

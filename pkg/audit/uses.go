@@ -11,9 +11,20 @@ type use struct {
 	ref
 	// lasting says that what is missing when the user is created is never made good later.
 	lasting bool
-	// hard says that the user cannot become healthy without it.
-	hard bool
+	need    need
 }
+
+// need says what a health check of the user makes of it that the used object is missing.
+//
+// It follows kstatus (fluxcd/cli-utils, pkg/kstatus/status): of kinds that it does not know it looks at
+// the condition Ready alone. Ingresses, Gateways and routes have none, and always pass.
+type need int
+
+const (
+	unseen need = iota // nothing
+	likely             // it waits, unless there is another way that git does not show
+	hard               // it waits for ever
+)
 
 // usesOf lists what an object names of other objects, optional references left out. It knows the
 // kinds that the documentation of the rule unordered-use lists, and no more.
@@ -26,13 +37,13 @@ func usesOf(it *item) []use {
 		c.idle = scaledToZero(it)
 		c.pod(it.Object.Object, "spec", "template", "spec")
 		for _, claim := range list(it.Object.Object, "spec", "volumeClaimTemplates") {
-			c.clusterWide("storage.k8s.io", "StorageClass", nestedString(claim, "spec", "storageClassName"), true)
+			c.clusterWide("storage.k8s.io", "StorageClass", nestedString(claim, "spec", "storageClassName"), hard)
 		}
 	case "CronJob.batch":
 		c.idle = true
 		c.pod(it.Object.Object, "spec", "jobTemplate", "spec", "template", "spec")
 	case "PersistentVolumeClaim":
-		c.clusterWide("storage.k8s.io", "StorageClass", nestedString(it.Object.Object, "spec", "storageClassName"), false)
+		c.clusterWide("storage.k8s.io", "StorageClass", nestedString(it.Object.Object, "spec", "storageClassName"), likely)
 	case "DataVolume.cdi.kubevirt.io":
 		c.dataVolume(it.Object.Object)
 	case "VirtualMachine.kubevirt.io":
@@ -40,16 +51,16 @@ func usesOf(it *item) []use {
 			c.dataVolume(dv)
 		}
 	case "Cluster.postgresql.cnpg.io":
-		c.clusterWide("storage.k8s.io", "StorageClass", nestedString(it.Object.Object, "spec", "storage", "storageClass"), false)
-		c.clusterWide("storage.k8s.io", "StorageClass", nestedString(it.Object.Object, "spec", "walStorage", "storageClass"), false)
+		c.clusterWide("storage.k8s.io", "StorageClass", nestedString(it.Object.Object, "spec", "storage", "storageClass"), likely)
+		c.clusterWide("storage.k8s.io", "StorageClass", nestedString(it.Object.Object, "spec", "walStorage", "storageClass"), likely)
 	case "Ingress.networking.k8s.io":
-		c.clusterWide("networking.k8s.io", "IngressClass", nestedString(it.Object.Object, "spec", "ingressClassName"), false)
+		c.clusterWide("networking.k8s.io", "IngressClass", nestedString(it.Object.Object, "spec", "ingressClassName"), unseen)
 		c.issuerAnnotations()
 	case "Gateway.gateway.networking.k8s.io":
-		c.clusterWide("gateway.networking.k8s.io", "GatewayClass", nestedString(it.Object.Object, "spec", "gatewayClassName"), false)
+		c.clusterWide("gateway.networking.k8s.io", "GatewayClass", nestedString(it.Object.Object, "spec", "gatewayClassName"), unseen)
 		c.issuerAnnotations()
 	case "Certificate.cert-manager.io":
-		c.issuer(nestedString(it.Object.Object, "spec", "issuerRef", "kind"), nestedString(it.Object.Object, "spec", "issuerRef", "name"))
+		c.issuer(nestedString(it.Object.Object, "spec", "issuerRef", "kind"), nestedString(it.Object.Object, "spec", "issuerRef", "name"), likely)
 	case "ExternalSecret.external-secrets.io":
 		c.store(it.Object.Object, "spec", "secretStoreRef")
 	case "ClusterExternalSecret.external-secrets.io":
@@ -67,18 +78,22 @@ type collector struct {
 	idle bool // no pod of it has to run for it to be healthy
 }
 
-func (c *collector) add(group, kind, namespace, name string, lasting, hard bool) {
-	if name != "" && !strings.Contains(name, "${") {
-		c.uses = append(c.uses, use{ref{cluster: c.item.ref.cluster, group: group, kind: kind, namespace: namespace, name: name}, lasting, hard && !c.idle})
+func (c *collector) add(group, kind, namespace, name string, lasting bool, n need) {
+	if name == "" || strings.Contains(name, "${") {
+		return
 	}
+	if c.idle {
+		n = unseen
+	}
+	c.uses = append(c.uses, use{ref{cluster: c.item.ref.cluster, group: group, kind: kind, namespace: namespace, name: name}, lasting, n})
 }
 
-func (c *collector) clusterWide(group, kind, name string, hard bool) {
-	c.add(group, kind, "", name, false, hard)
+func (c *collector) clusterWide(group, kind, name string, n need) {
+	c.add(group, kind, "", name, false, n)
 }
 
 func (c *collector) local(kind, name string) {
-	c.add("", kind, c.item.GetNamespace(), name, false, true)
+	c.add("", kind, c.item.GetNamespace(), name, false, hard)
 }
 
 // pod collects from a pod's spec what kubelet and admission look up by name.
@@ -91,9 +106,9 @@ func (c *collector) pod(object map[string]any, path ...string) {
 		c.local("ServiceAccount", name)
 	}
 	if name := nestedString(spec, "priorityClassName"); !strings.HasPrefix(name, "system-") {
-		c.clusterWide("scheduling.k8s.io", "PriorityClass", name, true)
+		c.clusterWide("scheduling.k8s.io", "PriorityClass", name, hard)
 	}
-	c.clusterWide("node.k8s.io", "RuntimeClass", nestedString(spec, "runtimeClassName"), true)
+	c.clusterWide("node.k8s.io", "RuntimeClass", nestedString(spec, "runtimeClassName"), hard)
 	for _, v := range list(spec, "volumes") {
 		c.volume(v)
 	}
@@ -113,7 +128,7 @@ func (c *collector) volume(v map[string]any) {
 	}
 	c.local("PersistentVolumeClaim", nestedString(v, "persistentVolumeClaim", "claimName"))
 	if nestedString(v, "csi", "driver") == "secrets-store.csi.k8s.io" {
-		c.add("secrets-store.csi.x-k8s.io", "SecretProviderClass", c.item.GetNamespace(), nestedString(v, "csi", "volumeAttributes", "secretProviderClass"), false, true)
+		c.add("secrets-store.csi.x-k8s.io", "SecretProviderClass", c.item.GetNamespace(), nestedString(v, "csi", "volumeAttributes", "secretProviderClass"), false, hard)
 	}
 	for _, s := range list(v, "projected", "sources") {
 		if !optional(s, "configMap") {
@@ -149,33 +164,33 @@ func (c *collector) container(container map[string]any) {
 // (renderPvcSpec in containerized-data-importer's pkg/controller/datavolume/util.go).
 func (c *collector) dataVolume(object map[string]any) {
 	if class := nestedString(object, "spec", "storage", "storageClassName"); class != "" {
-		c.clusterWide("storage.k8s.io", "StorageClass", class, false)
-		c.add("cdi.kubevirt.io", "StorageProfile", "", class, true, false)
+		c.clusterWide("storage.k8s.io", "StorageClass", class, likely)
+		c.add("cdi.kubevirt.io", "StorageProfile", "", class, true, unseen)
 	}
-	c.clusterWide("storage.k8s.io", "StorageClass", nestedString(object, "spec", "pvc", "storageClassName"), false)
+	c.clusterWide("storage.k8s.io", "StorageClass", nestedString(object, "spec", "pvc", "storageClassName"), likely)
 }
 
 func (c *collector) issuerAnnotations() {
 	a := c.item.GetAnnotations()
-	c.issuer("ClusterIssuer", a["cert-manager.io/cluster-issuer"])
-	c.issuer("Issuer", a["cert-manager.io/issuer"])
+	c.issuer("ClusterIssuer", a["cert-manager.io/cluster-issuer"], unseen)
+	c.issuer("Issuer", a["cert-manager.io/issuer"], unseen)
 }
 
-func (c *collector) issuer(kind, name string) {
+func (c *collector) issuer(kind, name string, n need) {
 	if kind == "ClusterIssuer" {
-		c.clusterWide("cert-manager.io", kind, name, false)
+		c.clusterWide("cert-manager.io", kind, name, n)
 		return
 	}
-	c.add("cert-manager.io", "Issuer", c.item.GetNamespace(), name, false, false)
+	c.add("cert-manager.io", "Issuer", c.item.GetNamespace(), name, false, n)
 }
 
 func (c *collector) store(object map[string]any, path ...string) {
 	kind, name := nestedString(object, append(path, "kind")...), nestedString(object, append(path, "name")...)
 	if kind == "ClusterSecretStore" {
-		c.clusterWide("external-secrets.io", kind, name, true)
+		c.clusterWide("external-secrets.io", kind, name, hard)
 		return
 	}
-	c.add("external-secrets.io", "SecretStore", c.item.GetNamespace(), name, false, true)
+	c.add("external-secrets.io", "SecretStore", c.item.GetNamespace(), name, false, hard)
 }
 
 // parents collects the Gateways that a route attaches to.
@@ -189,7 +204,7 @@ func (c *collector) parents() {
 		if ns == "" {
 			ns = c.item.GetNamespace()
 		}
-		c.add("gateway.networking.k8s.io", "Gateway", ns, nestedString(p, "name"), false, false)
+		c.add("gateway.networking.k8s.io", "Gateway", ns, nestedString(p, "name"), false, unseen)
 	}
 }
 

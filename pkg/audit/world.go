@@ -45,7 +45,7 @@ func (it *item) hardUses() []use {
 	if !it.hardKnown {
 		it.hardKnown = true
 		for _, u := range usesOf(it) {
-			if u.hard {
+			if u.need == hard {
 				it.hard = append(it.hard, u)
 			}
 		}
