@@ -174,8 +174,9 @@ func broughtBy(charts []string, e Entry, catalogue *crds.Catalogue) []declaredKi
 		if !named(known.Charts) {
 			continue
 		}
-		for _, group := range known.Groups {
-			out = append(out, declaredKind{schema.GroupKind{Group: group}, e})
+		for _, kind := range known.Brings() {
+			kind.Kind = strings.TrimSuffix(kind.Kind, "*")
+			out = append(out, declaredKind{kind, e})
 		}
 	}
 	for _, operator := range catalogue.Operators {

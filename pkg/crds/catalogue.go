@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"regexp"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 //go:embed catalogue.yaml
@@ -110,14 +112,40 @@ type CreationKind struct {
 
 // Chart is a Helm chart that brings CRDs.
 type Chart struct {
-	Place     `yaml:"-"`
-	Name      string    `yaml:"name"`
-	Charts    []string  `yaml:"charts"`
-	Groups    []string  `yaml:"groups"`
+	Place  `yaml:"-"`
+	Name   string   `yaml:"name"`
+	Charts []string `yaml:"charts"`
+	Groups []string `yaml:"groups"`
+	// Kinds are those that the chart brings of its groups, where other charts bring others; empty means
+	// all.
+	Kinds     []string  `yaml:"kinds,omitempty"`
 	Folder    bool      `yaml:"folder,omitempty"`
 	EnabledBy []string  `yaml:"enabledBy,omitempty"`
 	Default   *bool     `yaml:"default,omitempty"`
 	Evidence  Reference `yaml:"evidence"`
+}
+
+// Brings lists the kinds that the chart brings; one named "*" stands for all of its group, which may
+// begin with "*." for every group below.
+func (c *Chart) Brings() []schema.GroupKind {
+	kinds := c.Kinds
+	if len(kinds) == 0 {
+		kinds = []string{"*"}
+	}
+	var out []schema.GroupKind
+	for _, group := range c.Groups {
+		for _, kind := range kinds {
+			out = append(out, schema.GroupKind{Group: group, Kind: kind})
+		}
+	}
+	return out
+}
+
+// brings reports whether a kind is among those that the chart brings.
+func (c *Chart) brings(gk schema.GroupKind) bool {
+	return slices.ContainsFunc(c.Brings(), func(b schema.GroupKind) bool {
+		return groupCovers(b.Group, gk.Group) && (b.Kind == "*" || b.Kind == gk.Kind)
+	})
 }
 
 // Platform is a distribution, or Flux itself, and the kinds that are there before any tier.

@@ -53,32 +53,34 @@ func outsideGit(gk schema.GroupKind, catalogue *Catalogue, served *Served) Origi
 // hint says what the catalogue knows about a kind that nothing in git brings.
 func (c *collector) hint(gk schema.GroupKind) string {
 	for _, off := range c.off {
-		for _, group := range off.chart.Groups {
-			if groupCovers(group, gk.Group) {
-				return fmt.Sprintf("%s installs %s without its CRDs: %s", off.object.ID(), off.chart.Name, off.reason)
-			}
-		}
-	}
-	for _, o := range c.catalogue.Operators {
-		for _, creation := range o.Creates {
-			if creation.GroupFrom != "" {
-				continue
-			}
-			for _, k := range creation.Kinds {
-				if groupCovers(creation.Group, gk.Group) && (k.KindFrom != "" || k.Kind == gk.Kind || k.Kind == "*") {
-					return fmt.Sprintf("%s brings it, but nothing in git %s", o.Name, o.lacking())
-				}
-			}
+		if off.chart.brings(gk) {
+			return fmt.Sprintf("%s installs %s without its CRDs: %s", off.object.ID(), off.chart.Name, off.reason)
 		}
 	}
 	for _, chart := range c.catalogue.Charts {
-		for _, group := range chart.Groups {
-			if groupCovers(group, gk.Group) {
-				return fmt.Sprintf("the chart %s brings it, but no release in git installs it", strings.Join(chart.Charts, " or "))
-			}
+		if chart.brings(gk) {
+			return fmt.Sprintf("the chart %s brings it, but no release in git installs it", strings.Join(chart.Charts, " or "))
+		}
+	}
+	for _, o := range c.catalogue.Operators {
+		if o.creates(gk) {
+			return fmt.Sprintf("%s brings it, but nothing in git %s", o.Name, o.lacking())
 		}
 	}
 	return ""
+}
+
+// creates reports whether the catalogue says of an operator that it creates a kind, whatever its
+// triggers say.
+func (o *Operator) creates(gk schema.GroupKind) bool {
+	for _, creation := range o.Creates {
+		for _, k := range creation.Kinds {
+			if creation.GroupFrom == "" && groupCovers(creation.Group, gk.Group) && (k.KindFrom != "" || k.Kind == gk.Kind || k.Kind == "*") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (o *Operator) lacking() string {

@@ -283,10 +283,10 @@ func (c *collector) addKnownChart(base Origin, r release) {
 			c.off = append(c.off, switchedOff{chart, base.Object, reason})
 			continue
 		}
-		for _, group := range chart.Groups {
+		for _, kind := range chart.Brings() {
 			origin := base
 			origin.Class, origin.Evidence, origin.Name, origin.Reference = FromChart, EvidenceCatalogue, r.chart, chart.Evidence
-			c.offers = append(c.offers, offer{createdKind{GroupKind: schema.GroupKind{Group: group, Kind: "*"}}, origin})
+			c.offers = append(c.offers, offer{createdKind{GroupKind: kind}, origin})
 		}
 	}
 }

@@ -144,6 +144,47 @@ metadata: {name: b}
 			},
 		},
 		{
+			"two charts that share a group",
+			[]spec{{name: "argo", manifests: `apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: events, namespace: argo}
+spec: {chart: {spec: {chart: argo-events, sourceRef: {kind: HelmRepository, name: argo}}}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Sensor
+metadata: {name: s, namespace: argo}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: a, namespace: argo}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: r, namespace: argo}
+`}},
+			[]row{
+				{"Application.argoproj.io", "unknown", "", "", "", "", "the chart argo-cd brings it, but no release in git installs it"},
+				{"Rollout.argoproj.io", "unknown", "", "", "", "", ""},
+				{"Sensor.argoproj.io", "chart", "catalogue", "argo", "HelmRelease/argo/events", "argo-events", ""},
+				{"HelmRelease.helm.toolkit.fluxcd.io", "platform", "catalogue", "", "", "Flux components", ""},
+			},
+		},
+		{
+			"a kind that a chart and operators bring",
+			[]spec{{name: "net", manifests: `apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: lan, namespace: default}
+---
+apiVersion: k8s.cni.cncf.io/v1alpha1
+kind: IPAMClaim
+metadata: {name: c, namespace: default}
+`}},
+			[]row{
+				{"IPAMClaim.k8s.cni.cncf.io", "unknown", "", "", "", "", "HyperConverged Cluster Operator brings it, but nothing in git is a HyperConverged of hco.kubevirt.io"},
+				{"NetworkAttachmentDefinition.k8s.cni.cncf.io", "unknown", "", "", "", "", "the chart multus brings it, but no release in git installs it"},
+			},
+		},
+		{
 			"what k3s brings, what nobody knows, and what Flux skips",
 			[]spec{{name: "apps", manifests: `apiVersion: helm.cattle.io/v1
 kind: HelmChart
