@@ -239,6 +239,17 @@ func (s Step) brings(gk schema.GroupKind, supplies []supply) bool {
 		})
 }
 
+// stepBefore says that a file looks like a step before Flux which brings the kind of an object; empty if
+// none does.
+func (w *world) stepBefore(it *item) string {
+	for _, s := range w.steps {
+		if s.brings(it.gk, w.supplies[kindRef(it.ref.cluster, it.gk)]) {
+			return fmt.Sprintf("%s looks like a step before Flux that brings the kind; if it is, declare it in %s under beforeFlux.helmfile", s.File, ConfigFile)
+		}
+	}
+	return ""
+}
+
 // helmfileCharts lists the base names of the charts of a helmfile's releases, and the names of the
 // releases. Templates are taken out first. A release whose chart is written with one, or inherited,
 // most likely bears its name.

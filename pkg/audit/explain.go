@@ -151,10 +151,8 @@ func (r *replay) doubtAbout(f Finding, c cause) string {
 			if slices.ContainsFunc(r.supplies[b.what], supply.isNetwork) {
 				return "Flux's own pods need a network, so that what brings it is likely to be there before Flux"
 			}
-			for _, s := range r.steps {
-				if s.brings(b.item.gk, r.supplies[b.what]) {
-					return fmt.Sprintf("%s looks like a step before Flux that brings the kind; if it is, declare it in %s under beforeFlux.helmfile", s.File, ConfigFile)
-				}
+			if why := r.stepBefore(b.item); why != "" {
+				return why
 			}
 		}
 	}

@@ -80,6 +80,7 @@ func (w *world) kindRaces(i int) []Finding {
 	type key struct {
 		rule     string
 		provider *item
+		step     string // why the kind may be there all the same
 	}
 	groups := map[key][]*item{}
 	var order []key
@@ -96,7 +97,7 @@ func (w *world) kindRaces(i int) []Finding {
 		if s.tier == i && !s.inGit() {
 			continue // a deadlock, or else another supply than this one is at work
 		}
-		k := key{providerNotUpstream, s.item}
+		k := key{providerNotUpstream, s.item, w.stepBefore(it)}
 		if w.guaranteed(i, s.item) == applied {
 			k.rule = providerNotAwaited
 		}
@@ -107,7 +108,12 @@ func (w *world) kindRaces(i int) []Finding {
 	}
 	var out []Finding
 	for _, k := range order {
-		out = append(out, w.kindRace(i, k.rule, groups[k], k.provider))
+		f := w.kindRace(i, k.rule, groups[k], k.provider)
+		if k.step != "" {
+			f.Severity = tiers.Info
+			f.Cause = append(f.Cause, "not certain: "+k.step)
+		}
+		out = append(out, f)
 	}
 	return out
 }
