@@ -124,6 +124,10 @@ func (w *world) tokens() []Finding {
 			f.Message = fmt.Sprintf("${%s} would reach the cluster as it stands in %s: %s substitutes nothing", name, words(f.Objects), t.Key)
 			f.Cause = []string{"Flux substitutes only where spec.postBuild is set and defines at least one variable"}
 			f.Fix = fmt.Sprintf("add postBuild.substituteFrom to %s", t.Key)
+			if w.injected {
+				f.Severity = tiers.Info
+				f.Cause = append(f.Cause, "not certain: an admission webhook changes Kustomizations, and may add the substitution")
+			}
 			if from := names[name]; from != "" {
 				f.Message += fmt.Sprintf(", while %s defines the variable", from)
 				f.Fix += " as " + strings.TrimPrefix(from, "postBuild of ") + " has it"
@@ -276,11 +280,28 @@ func (w *world) lacking() []Finding {
 		items := groups[hint]
 		f := w.at(providerMissing, items[0].tier, items)
 		f.Evidence = crds.EvidenceCatalogue
-		f.Message = fmt.Sprintf("nothing in git brings %s, which %s %s of: %s", kindWords(items), words(f.Objects), verb(len(items), "is", "are"), hint)
+		what := fmt.Sprintf("brings %s, which %s %s of: %s", kindWords(items), words(f.Objects), verb(len(items), "is", "are"), hint)
+		f.Message = "nothing in git " + what
 		f.Cause = []string{"if nothing outside git brings it either, every pass with such an object fails"}
+		if unknown := w.unknownTiers(); len(unknown) > 0 {
+			f.Severity = tiers.Info
+			f.Message = "nothing that is known of git " + what
+			f.Cause = append(f.Cause, "not certain: the objects are not all known of "+words(unknown))
+		}
 		f.Fix = "bring it with a tier of its own, or declare in " + ConfigFile + " what is there before Flux"
 		f.Related = nil // one place is enough for what is absent
 		out = append(out, f)
+	}
+	return out
+}
+
+// unknownTiers lists the tiers of this cluster whose objects are not all known, each with the reason.
+func (w *world) unknownTiers() []string {
+	var out []string
+	for _, t := range w.tiers {
+		if t.Opaque != "" && clusterOf(t) == "" {
+			out = append(out, fmt.Sprintf("%s (%s)", t.Key, shorten(t.Opaque)))
+		}
 	}
 	return out
 }
