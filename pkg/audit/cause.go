@@ -9,8 +9,9 @@ import (
 // cause is why some tiers can never come up: blockers that only those same tiers could lift, or
 // that nothing can. members is the smallest set of tiers that hold each other up, often just one.
 type cause struct {
-	members  []int
-	blockers []stuckOn
+	members []int
+	// blockers are those to explain, all of them are those of every member.
+	blockers, all []stuckOn
 	// blocked are the other tiers that wait for members, however indirectly.
 	blocked []int
 }
@@ -91,6 +92,7 @@ func (r *replay) firstCauses() []cause {
 				c.blockers = append(c.blockers, stuckOn{i, b})
 			}
 		}
+		c.all = c.blockers
 		c.blockers = decisive(c)
 		for _, n := range reaching(component, edges) {
 			c.blocked = append(c.blocked, stuck[n])

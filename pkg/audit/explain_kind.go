@@ -185,31 +185,55 @@ func (r *replay) kindCause(rule string, t *tiers.Tier, it *item, provider string
 
 // pathBack lists the edges by which the provider's tier waits for the tier that needs it.
 func (r *replay) pathBack(c cause, from, to int) []Location {
-	prev := map[int]int{from: from}
+	by := map[int]stuckOn{} // what a tier was reached by; the tier that it holds up is nearer to from
 	queue := []int{from}
-	for len(queue) > 0 && prev[to] == 0 && to != from {
+	for len(queue) > 0 {
 		i := queue[0]
 		queue = queue[1:]
-		for _, b := range r.blockersOf(i) {
+		for _, b := range c.all {
+			if b.tier != i {
+				continue
+			}
 			for _, j := range b.on {
-				if _, ok := prev[j]; !ok && slices.Contains(c.members, j) {
-					prev[j] = i
+				if _, ok := by[j]; !ok && j != from && slices.Contains(c.members, j) {
+					by[j] = b
 					queue = append(queue, j)
 				}
 			}
 		}
 	}
 	var out []Location
-	for i := to; i != from; i = prev[i] {
-		p, ok := prev[i]
+	for i := to; i != from; i = by[i].tier {
+		b, ok := by[i]
 		if !ok {
 			return nil
 		}
-		at := r.dependencyAt(r.tiers[p], r.tiers[i].Key)
-		at.Note = fmt.Sprintf("%s needs %s", r.tiers[p].Key, r.tiers[i].Key)
-		out = append([]Location{at}, out...)
+		out = append(out, r.edge(b, i))
 	}
+	slices.Reverse(out)
 	return out
+}
+
+// edge says why a tier waits for another one, and where that is written.
+func (r *replay) edge(b stuckOn, on int) Location {
+	at := r.dependencyAt(r.tiers[b.tier], r.tiers[on].Key)
+	why := ""
+	switch b.kind {
+	case byParent:
+		why = ", which creates it"
+	case byKind:
+		why = fmt.Sprintf(": %s needs its kind", b.item.ID())
+		at = r.locationOf(b.item, "")
+	case byUse, byNamespace, byAccount, byRelease:
+		why = fmt.Sprintf(": %s needs %s", b.item.ID(), b.what)
+		at = r.locationOf(b.item, "")
+	case byInput, bySource:
+		why = fmt.Sprintf(", which applies %s", b.what)
+	case byHealth:
+		why = ", for whose health it waits"
+	}
+	at.Note = fmt.Sprintf("%s needs %s%s", r.tiers[b.tier].Key, r.tiers[on].Key, why)
+	return at
 }
 
 // kindFix is the smallest change that orders the kind before its objects.
