@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -188,11 +189,31 @@ func (w *world) problems(all []Finding) []Finding {
 		case said[p.Rule+" "+p.Tier.String()], said[p.Rule+" Kustomization/"+p.Tier.String()]:
 			continue
 		}
-		f := Finding{Rule: p.Rule, Severity: p.Severity, Tier: p.Tier, At: Location{File: p.File, Line: p.Line}, Evidence: crds.EvidenceGit, Message: shorten(p.Message)}
+		message := strings.TrimPrefix(p.Message, "reading "+p.File+": ")
+		if p.Rule != problemVariable || p.Severity != tiers.Info { // a list that somebody needs in full
+			message = shorten(message)
+		}
+		f := Finding{Rule: p.Rule, Severity: p.Severity, Tier: p.Tier, At: Location{File: p.File, Line: p.Line}, Evidence: crds.EvidenceGit, Message: message, Fix: fixOf(p)}
 		if why := w.doubtful(p); why != "" && f.Severity == tiers.Error {
 			f.Severity, f.Cause = tiers.Warning, []string{"not certain: " + why}
+			if p.Rule == problemVariable {
+				f.Severity = tiers.Info // what adds variables is in git, and most likely adds this one
+			}
 		}
 		out = append(out, f)
 	}
 	return out
+}
+
+// fixOf says what to do about a problem of the graph; empty where the message says it all.
+func fixOf(p tiers.Problem) string {
+	switch {
+	case p.Rule == problemRemote:
+		return "nothing, if it can be fetched on the day; a copy in git makes sure of it, and the audit complete (so does --allow-remote-bases)"
+	case p.Rule == problemVariable && p.Severity == tiers.Info:
+		return "see that it is defined there before Flux starts, or give it a default"
+	case p.Rule == problemVariable:
+		return "define it in postBuild, give it a default, or write it with $$ if it is meant literally"
+	}
+	return ""
 }

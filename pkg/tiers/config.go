@@ -85,16 +85,38 @@ func (l *loader) reportVariables(s *state) {
 		l.problem(Problem{Rule: "unknown-input", Severity: Info, Tier: t.Key, File: t.File, Line: t.Line,
 			Message: id + " takes variables from " + strings.Join(missing, ", ") + ", not in git"})
 	}
+	if len(missing) > 0 {
+		l.reportUncertain(s, missing)
+		return
+	}
 	for _, u := range s.res.Unknown {
 		p := Problem{Rule: "unknown-variable", Tier: t.Key, File: u.File, Line: u.Line, Severity: Error,
 			Message: "${" + u.Name + "} in " + u.Object + ": nothing that " + id + " substitutes from defines it, and it has no default"}
-		if len(missing) > 0 {
-			p.Severity = Warning
-			p.Message = "${" + u.Name + "} in " + u.Object + ": its value may be in " + strings.Join(missing, ", ") + ", not in git"
-		}
 		if p.File == "" {
 			p.File, p.Line = t.File, t.Line
 		}
 		l.problem(p)
 	}
+}
+
+// reportUncertain lists the variables of a tier that what git does not show has to define: one problem,
+// and no fault as far as anybody can tell.
+func (l *loader) reportUncertain(s *state, missing []string) {
+	var names []string
+	for _, u := range s.res.Unknown {
+		if name := "${" + u.Name + "}"; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	first := s.res.Unknown[0]
+	p := Problem{Rule: "unknown-variable", Severity: Info, Tier: s.tier.Key, File: first.File, Line: first.Line,
+		Message: strings.Join(missing, " or ") + ", not in git, has to define " + strings.Join(names, ", ")}
+	if p.File == "" {
+		p.File, p.Line = s.tier.File, s.tier.Line
+	}
+	l.problem(p)
 }
