@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/standup-sh/standup/pkg/tiers"
 )
@@ -12,20 +11,23 @@ import (
 // guarantees that it is there at the first pass.
 func (w *world) races(told told) []Finding {
 	var out []Finding
+	var inputs []inputRace
 	for i := range w.tiers {
 		var of []Finding
 		of = append(of, w.kindRaces(i)...)
 		of = append(of, w.namespaceRaces(i)...)
-		of = append(of, w.inputRaces(i)...)
 		of = slices.DeleteFunc(of, told.covers)
-		if len(of) > 0 {
-			out = append(out, of...)
-			if f, ok := w.slowRetry(i, of); ok {
-				out = append(out, f)
+		out = append(out, of...)
+		for _, r := range w.inputRaces(i) {
+			if f := w.inputRace(r); !told.covers(f) {
+				inputs, of = append(inputs, r), append(of, f)
 			}
 		}
+		if f, ok := w.slowRetry(i, of); ok {
+			out = append(out, f)
+		}
 	}
-	return out
+	return append(out, w.joinInputRaces(inputs)...)
 }
 
 // guarantee says how far an object of another tier has come before a tier's first pass.
@@ -251,41 +253,11 @@ func (w *world) namespaceUsedBefore(i int, ns ref) bool {
 	return false
 }
 
-// inputRaces finds inputs that another tier makes, but not surely before.
-func (w *world) inputRaces(i int) []Finding {
-	t := w.tiers[i]
-	if t.Parent == nil {
-		return nil
-	}
-	var out []Finding
-	for _, in := range inputsOf(t) {
-		makers := w.byRef[in.ref]
-		if len(makers) == 0 || w.declared(in.ref) || slices.ContainsFunc(makers, func(m *item) bool {
-			return m.Encrypted() && in.ref.kind == "Secret" && strings.HasPrefix(in.field, "spec.decryption")
-		}) {
-			continue
-		}
-		if slices.ContainsFunc(makers, func(m *item) bool { return m.tier == i || w.guaranteed(i, m) >= applied }) {
-			continue
-		}
-		p := w.tiers[makers[0].tier]
-		f := w.at(inputNotUpstream, i, nil)
-		f.Object = in.ref.String()
-		f.Objects = []string{f.Object}
-		f.Related = append(f.Related, w.locationOf(makers[0], makers[0].ID()))
-		f.Message = fmt.Sprintf("%s reads %s in %s, and nothing puts %s, which applies it, before %s", t.Key, in.ref, in.field, p.Key, t.Key)
-		f.Cause = []string{fmt.Sprintf("if %s is first, its pass fails and is retried after %s", t.Key, shortDuration(t.Kustomization.GetRetryInterval()))}
-		f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
-		out = append(out, f)
-	}
-	return out
-}
-
 // slowRetry finds a tier whose first pass may fail and that would be retried only after its whole
 // interval.
 func (w *world) slowRetry(i int, races []Finding) (Finding, bool) {
 	t := w.tiers[i]
-	if t.Kustomization.Spec.RetryInterval != nil {
+	if len(races) == 0 || t.Kustomization.Spec.RetryInterval != nil {
 		return Finding{}, false
 	}
 	f := w.at(noRetryInterval, i, nil)
