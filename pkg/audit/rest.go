@@ -15,54 +15,6 @@ import (
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
-// shared finds objects that two tiers apply: each pass of either takes the owner labels, and the
-// tier that drops the object first deletes it if it holds the labels then.
-func (w *world) shared() []Finding {
-	type pair struct{ a, b int }
-	groups := map[pair][]*item{}
-	var order []pair
-	for i := range w.tiers {
-		for _, it := range w.items[i] {
-			makers := w.byRef[it.ref]
-			if makers[0] == it || makers[0].tier == it.tier || partial(it) || partial(makers[0]) {
-				continue
-			}
-			p := pair{makers[0].tier, i}
-			if groups[p] == nil {
-				order = append(order, p)
-			}
-			groups[p] = append(groups[p], it)
-		}
-	}
-	var out []Finding
-	for _, p := range order {
-		f := w.at(sharedObject, p.b, groups[p])
-		a, b := w.tiers[p.a], w.tiers[p.b]
-		first := w.byRef[groups[p][0].ref][0]
-		f.Related = append(f.Related, w.locationOf(first, fmt.Sprintf("in %s", a.Key)))
-		f.Message = fmt.Sprintf("%s %s applied by both %s and %s", words(f.Objects), verb(len(f.Objects), "is", "are"), a.Key, b.Key)
-		f.Cause = []string{"each pass of either takes over the owner labels; the one that drops the object from git deletes it if it was the last to apply it"}
-		f.Fix = "keep it in one of them, and let the other depend on that one"
-		if !slices.ContainsFunc(groups[p], func(it *item) bool { return !pruneDisabled(it) }) {
-			f.Severity = tiers.Info
-		}
-		out = append(out, f)
-	}
-	return out
-}
-
-// partial reports whether a manifest is meant to be applied beside another one: it merges, or
-// yields where the object exists.
-func partial(it *item) bool {
-	key := kustomizev1.GroupVersion.Group + "/ssa"
-	return ssautil.AnyInMetadata(it.Unstructured, map[string]string{key: kustomizev1.MergeValue}) ||
-		ssautil.AnyInMetadata(it.Unstructured, map[string]string{key: kustomizev1.IfNotPresentValue})
-}
-
-func pruneDisabled(it *item) bool {
-	return ssautil.AnyInMetadata(it.Unstructured, map[string]string{kustomizev1.GroupVersion.Group + "/prune": kustomizev1.DisabledValue})
-}
-
 // leaves finds leaves whose health holds up more than themselves: their parent waits for them, and
 // other tiers wait for the parent.
 func (w *world) leaves() []Finding {
