@@ -210,6 +210,10 @@ func fixOf(p tiers.Problem) string {
 	switch {
 	case p.Rule == problemRemote:
 		return "nothing, if it can be fetched on the day; a copy in git makes sure of it, and the audit complete (so does --allow-remote-bases)"
+	case p.Rule == problemSymlink:
+		return "put the file itself where the link is"
+	case p.Rule == problemArtifact:
+		return "correct the copy rule's from, which is relative to the root of the source"
 	case p.Rule == problemVariable && p.Severity == tiers.Info:
 		return "see that it is defined there before Flux starts, or give it a default"
 	case p.Rule == problemVariable:

@@ -58,7 +58,7 @@ func (r *replay) gateBlockers(i int) []blocker {
 		}
 	}
 	if t.Parent != nil {
-		if p, ok := r.index[*t.Parent]; ok && !r.present[r.tierRef(i)] {
+		if p, ok := r.index[*t.Parent]; ok && !r.exists(i, p) {
 			add(blocker{kind: byParent, what: r.tierRef(i), on: []int{p}})
 		}
 	}
@@ -98,6 +98,13 @@ func (r *replay) gateBlockers(i int) []blocker {
 // internal/decryptor/decryptor.go.
 func decryptionDisabled(it *item) bool {
 	return it.GetAnnotations()[kustomizev1.GroupVersion.Group+"/decrypt"] == kustomizev1.DisabledValue
+}
+
+// exists reports whether a tier is on the cluster: applied by its parent, or by what the parent applies
+// and that generates the tier, a ResourceSet.
+func (r *replay) exists(i, parent int) bool {
+	what := r.tierRef(i)
+	return r.present[what] || len(r.byRef[what]) == 0 && r.applied[parent]
 }
 
 func (r *replay) tierRef(i int) ref {
@@ -153,10 +160,11 @@ func (r *replay) dependencyBlocker(i int, k tiers.Key) (blocker, bool) {
 // (readyExpr, see checkDependencies in kustomize-controller).
 func (r *replay) existenceBlocker(j int) (blocker, bool) {
 	t := r.tiers[j]
-	if t.Parent == nil || r.present[r.tierRef(j)] {
+	if t.Parent == nil {
 		return blocker{}, false
 	}
-	return blocker{kind: byDependency, what: r.tierRef(j), on: []int{r.index[*t.Parent]}}, true
+	parent, ok := r.index[*t.Parent]
+	return blocker{kind: byDependency, what: r.tierRef(j), on: []int{parent}}, ok && !r.exists(j, parent)
 }
 
 // within reports whether a tier is applied by another one, or by one that is within that one.

@@ -73,6 +73,7 @@ func Rules() []Rule {
 		{problemBuild, tiers.Error, "A tier cannot be built"},
 		{problemVariable, tiers.Error, "A tier uses a variable that nothing defines"},
 		{problemDuplicate, tiers.Error, "A Kustomization is applied by two tiers"},
+		{problemArtifact, tiers.Error, "An ArtifactGenerator copies what does not exist"},
 		{versionNotServed, tiers.Error, "No CRD in git serves the version that an object is written in"},
 		{providerMissing, tiers.Warning, "Something known brings a kind, and nothing in git installs it"},
 		{providerNotUpstream, tiers.Warning, "A kind's provider is not upstream of the tier that needs it"},
@@ -83,6 +84,8 @@ func Rules() []Rule {
 		{sharedObject, tiers.Warning, "Two tiers apply the same object"},
 		{literalToken, tiers.Warning, "A ${TOKEN} would reach the cluster as it stands"},
 		{problemRemote, tiers.Warning, "A base lies in another place and was not fetched"},
+		{problemSymlink, tiers.Warning, "A file is reached through a symbolic link, which no artifact holds"},
+		{problemResourceSet, tiers.Warning, "What a ResourceSet generates is not known"},
 		{leafGates, tiers.Info, "A leaf that gates holds up what waits for its parent"},
 		{noRetryInterval, tiers.Info, "A retry is expected and would come only after the whole interval"},
 	}
@@ -119,6 +122,9 @@ const (
 	problemVariable          = "unknown-variable"
 	problemDuplicate         = "duplicate"
 	problemRemote            = "remote-base"
+	problemArtifact          = "artifact"
+	problemSymlink           = "symlink"
+	problemResourceSet       = "resourceset"
 	versionNotServed         = "version-not-served"
 	providerMissing          = "provider-missing"
 	providerNotUpstream      = "provider-not-upstream"

@@ -98,6 +98,9 @@ func (l *loader) compose(id string) *render.Source {
 	}
 	files := map[string]repo.File{}
 	for _, c := range g.copies {
+		if c.Strategy == "Extract" {
+			return nil // what an archive holds is not looked into
+		}
 		alias, from, _ := strings.Cut(strings.TrimPrefix(c.From, "@"), "/")
 		src := l.contentOf(g.sources[alias])
 		if src == nil {
@@ -120,9 +123,6 @@ func (l *loader) compose(id string) *render.Source {
 // of cp: a folder goes under its own name, the matches of "folder/**" go without it, those of any
 // other pattern keep their whole path.
 func copyInto(files map[string]repo.File, src *render.Source, from string, c copyRule) error {
-	if c.Strategy == "Extract" {
-		return fmt.Errorf("the Extract strategy is not followed offline")
-	}
 	to := strings.TrimPrefix(c.To, "@artifact/")
 	fsys := src.FS()
 	if !strings.ContainsAny(from, "*?[]") {
