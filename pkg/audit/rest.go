@@ -209,8 +209,9 @@ func (w *world) versions() []Finding {
 // lacking finds kinds that nothing in git brings although it is known what would: a chart that no
 // release installs, an operator whose trigger nobody writes. One finding a reason.
 func (w *world) lacking() []Finding {
-	groups := map[string][]*item{}
-	var order []string
+	type key struct{ hint, step string }
+	groups := map[key][]*item{}
+	var order []key
 	for _, p := range w.providers {
 		if p.Hint == "" || p.Group == "fluxcd.controlplane.io" || p.Primary().Class != crds.FromUnknown || w.config.Serves(p.GroupKind) {
 			continue
@@ -220,31 +221,44 @@ func (w *world) lacking() []Finding {
 				if it.gk != p.GroupKind || it.ref.cluster != "" {
 					continue
 				}
-				if groups[p.Hint] == nil {
-					order = append(order, p.Hint)
+				k := key{p.Hint, w.stepBefore(it)}
+				if groups[k] == nil {
+					order = append(order, k)
 				}
-				groups[p.Hint] = append(groups[p.Hint], it)
+				groups[k] = append(groups[k], it)
 			}
 		}
 	}
 	var out []Finding
-	for _, hint := range order {
-		items := groups[hint]
-		f := w.at(providerMissing, items[0].tier, items)
-		f.Evidence = crds.EvidenceCatalogue
-		what := fmt.Sprintf("brings %s, which %s %s of: %s", kindWords(items), words(f.Objects), verb(len(items), "is", "are"), hint)
-		f.Message = "nothing in git " + what
-		f.Cause = []string{"if nothing outside git brings it either, every pass with such an object fails"}
-		if unknown := w.unknownTiers(); len(unknown) > 0 {
-			f.Severity = tiers.Info
-			f.Message = "nothing that is known of git " + what
-			f.Cause = append(f.Cause, "not certain: the objects are not all known of "+words(unknown))
-		}
-		f.Fix = "bring it with a tier of its own, or declare in " + ConfigFile + " what is there before Flux"
-		f.Related = nil // one place is enough for what is absent
-		out = append(out, f)
+	for _, k := range order {
+		out = append(out, w.lack(k.hint, k.step, groups[k]))
 	}
 	return out
+}
+
+// lack words objects of kinds that nothing brings. The finding weighs less where a step before Flux may
+// do so, or what could not be read.
+func (w *world) lack(hint, step string, items []*item) Finding {
+	f := w.at(providerMissing, items[0].tier, items)
+	f.Evidence = crds.EvidenceCatalogue
+	unknown := w.unknownTiers()
+	nothing := "nothing in git"
+	if len(unknown) > 0 {
+		nothing = "nothing that is known of git"
+	}
+	f.Message = fmt.Sprintf("%s brings %s, which %s %s of: %s", nothing, kindWords(items), words(f.Objects), verb(len(items), "is", "are"), hint)
+	f.Cause = []string{"if nothing outside git brings it either, every pass with such an object fails"}
+	f.Fix = "bring it with a tier of its own, or declare in " + ConfigFile + " what is there before Flux"
+	f.Related = nil // one place is enough for what is absent
+	switch {
+	case step != "":
+		f.Severity = tiers.Info
+		f.Cause = append(f.Cause, "not certain: "+step)
+	case len(unknown) > 0:
+		f.Severity = tiers.Info
+		f.Cause = append(f.Cause, "not certain: the objects are not all known of "+words(unknown))
+	}
+	return f
 }
 
 // unknownTiers lists the tiers of this cluster whose objects are not all known, each with the reason.
