@@ -306,19 +306,3 @@ func siblingDir(t *tiers.Tier, name string) string {
 	}
 	return name
 }
-
-// tierManifest writes the Kustomization to split off: like the tier it comes from, and after it.
-func tierManifest(t *tiers.Tier, name, dependsOn, path string) string {
-	spec := t.Kustomization.Spec
-	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n", name, t.Namespace)
-	fmt.Fprintf(&b, "  dependsOn:\n    - name: %s\n  interval: %s\n", dependsOn, shortDuration(spec.Interval.Duration))
-	if spec.RetryInterval != nil {
-		fmt.Fprintf(&b, "  retryInterval: %s\n", shortDuration(spec.RetryInterval.Duration))
-	}
-	fmt.Fprintf(&b, "  path: %s\n  prune: %t\n  wait: true\n  sourceRef:\n    kind: %s\n    name: %s\n", path, spec.Prune, spec.SourceRef.Kind, spec.SourceRef.Name)
-	if ns := spec.SourceRef.Namespace; ns != "" && ns != t.Namespace {
-		fmt.Fprintf(&b, "    namespace: %s\n", ns)
-	}
-	return b.String()
-}

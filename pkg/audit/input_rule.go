@@ -78,38 +78,56 @@ func (w *world) joinInputRaces(list []inputRace) []Finding {
 		parent, maker int
 		what          string
 	}
+	same := func(r inputRace, parent int) key {
+		return key{parent, r.maker, strings.Join(w.inputFinding(r, r.tier).Objects, " ")}
+	}
 	groups := map[key][]inputRace{}
 	var order []key
 	for _, r := range list {
-		k := key{w.index[*w.tiers[r.tier].Parent], r.maker, words(w.inputFinding(r, r.tier).Objects)}
+		k := same(r, w.index[*w.tiers[r.tier].Parent])
 		if groups[k] == nil {
 			order = append(order, k)
 		}
 		groups[k] = append(groups[k], r)
 	}
+	joined := map[key]bool{}
+	for k, group := range groups {
+		joined[k] = len(group) > 1 && k.parent != k.maker && !w.before.Of(w.tiers[k.maker].Key).Applied(w.tiers[k.parent].Key)
+	}
 	var out []Finding
 	for _, k := range order {
-		group := groups[k]
-		parent, maker := w.tiers[k.parent], w.tiers[k.maker]
-		if len(group) == 1 || k.parent == k.maker || w.before.Of(maker.Key).Applied(parent.Key) {
-			for _, r := range group {
-				out = append(out, w.inputRace(r))
-			}
+		if joined[k] {
+			self := slices.ContainsFunc(list, func(r inputRace) bool { return r.tier == k.parent && same(r, k.parent) == k })
+			out = append(out, w.inputOfChildren(k.parent, groups[k], self))
 			continue
 		}
-		f := w.inputFinding(group[0], k.parent)
-		var readers []string
-		for _, r := range group {
-			readers = append(readers, w.tiers[r.tier].Key.String())
+		for _, r := range groups[k] {
+			if !joined[same(r, r.tier)] { // it would be said twice
+				out = append(out, w.inputRace(r))
+			}
 		}
-		f.Message = fmt.Sprintf("%d tiers that %s creates read %s in %s, and nothing puts %s, which applies %s, before them",
-			len(readers), parent.Key, words(f.Objects), words(group[0].fields()), maker.Key, verb(len(f.Objects), "it", "them"))
-		f.Cause = []string{
-			fmt.Sprintf("each of them that is first fails and is retried after its retryInterval, %s for one", shortDuration(w.tiers[group[0].tier].Kustomization.GetRetryInterval())),
-			"they are " + strings.Join(readers, ", "),
-		}
-		f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(parent, maker), parent.Key)
-		out = append(out, f)
 	}
 	return out
+}
+
+// inputOfChildren words the races of tiers of one parent, and of the parent too if it reads the same.
+func (w *world) inputOfChildren(i int, races []inputRace, self bool) Finding {
+	parent, maker := w.tiers[i], w.tiers[races[0].maker]
+	f := w.inputFinding(races[0], i)
+	var readers []string
+	for _, r := range races {
+		readers = append(readers, w.tiers[r.tier].Key.String())
+	}
+	who := fmt.Sprintf("%d tiers that %s creates", len(readers), parent.Key)
+	if self {
+		who = fmt.Sprintf("%s and %d tiers that it creates", parent.Key, len(readers))
+	}
+	f.Message = fmt.Sprintf("%s read %s in %s, and nothing puts %s, which applies %s, before them",
+		who, words(f.Objects), words(races[0].fields()), maker.Key, verb(len(f.Objects), "it", "them"))
+	f.Cause = []string{
+		fmt.Sprintf("each of them that is first fails and is retried after its retryInterval, %s for one", shortDuration(w.tiers[races[0].tier].Kustomization.GetRetryInterval())),
+		"the tiers are " + strings.Join(readers, ", "),
+	}
+	f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(parent, maker), parent.Key)
+	return f
 }
