@@ -122,8 +122,19 @@ func (r *replay) useNever(b stuckOn) Finding {
 	f.Related = append(f.Related, r.locationOf(maker, maker.ID()))
 	f.Message = fmt.Sprintf("%s waits for %s, which needs %s of %s, and that can come up only after %s", t.Key, b.item.ID(), b.what, r.tiers[maker.tier].Key, t.Key)
 	f.Cause = []string{"without it the object never becomes healthy, and until it is healthy the tier is not Ready"}
-	f.Fix = fmt.Sprintf("move %s into %s or a tier before it, or set wait: false on %s", b.what, t.Key, t.Key)
+	f.Fix = fmt.Sprintf("move %s into a tier that depends on %s", b.item.ID(), r.tiers[maker.tier].Key)
+	if r.kindBefore(b.tier, maker) {
+		f.Fix += fmt.Sprintf(", or %s into %s or a tier before it", b.what, t.Key)
+	}
+	f.Fix += fmt.Sprintf("; or set wait: false on %s", t.Key)
 	return f
+}
+
+// kindBefore reports whether an object could be applied with a tier as far as its kind goes: the kind
+// comes with nothing in git, or surely before.
+func (r *replay) kindBefore(i int, it *item) bool {
+	list, ok := r.supplies[kindRef(it.ref.cluster, it.gk)]
+	return !ok || slices.ContainsFunc(list, func(s supply) bool { return r.surelyBefore(i, s) })
 }
 
 // shortDuration writes a duration as people do in manifests: 1h, 10m, 1h30m.

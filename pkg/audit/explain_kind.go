@@ -247,14 +247,14 @@ func (r *replay) kindFix(rule string, i int, items []*item, s supply) (string, s
 			return fmt.Sprintf("move %s (%s) into a tier of its own with wait: true, and %s into another that depends on it", s.item.ID(), place(s.item), what),
 				tierManifest(t, name, strings.TrimSuffix(name, "-config"), "./"+name)
 		}
-		fix := fmt.Sprintf("move %s into a tier of their own that depends on %s", what, t.Key)
-		if len(items) == 1 {
-			fix = fmt.Sprintf("move %s into a tier of its own that depends on %s", what, t.Key)
-		}
+		fix := fmt.Sprintf("move %s into a tier of %s own that depends on %s", what, verb(len(items), "its", "their"), t.Key)
 		if watches(t, s.item) {
 			fix += ", which waits"
 		} else {
-			fix += fmt.Sprintf(", and set wait: true on %s so that it is Ready only once the kind exists", t.Name)
+			fix += fmt.Sprintf("; and %s, so that it is Ready only once the kind exists", r.awaiting(s.item))
+		}
+		if t.Kustomization.Spec.SourceRef.Kind == "ExternalArtifact" {
+			fix += "; the generator of its artifact has to copy the new folder too"
 		}
 		return fix, tierManifest(t, name, t.Name, "./"+strings.TrimPrefix(siblingDir(t, name), "./"))
 	case providerDownstream:

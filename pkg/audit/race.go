@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -89,7 +91,7 @@ func (w *world) kindRaces(i int) []Finding {
 	for _, it := range w.items[i] {
 		kind := kindRef(it.ref.cluster, it.gk)
 		list := w.supplies[kind]
-		if len(list) == 0 || slices.ContainsFunc(list, func(s supply) bool { return w.surelyBefore(i, it, s) }) {
+		if len(list) == 0 || slices.ContainsFunc(list, func(s supply) bool { return w.surelyBefore(i, s) }) {
 			continue
 		}
 		if w.usedBefore(i, kind) {
@@ -121,7 +123,7 @@ func (w *world) kindRaces(i int) []Finding {
 }
 
 // surelyBefore reports whether a supply has delivered before tier i needs it.
-func (w *world) surelyBefore(i int, _ *item, s supply) bool {
+func (w *world) surelyBefore(i int, s supply) bool {
 	if s.there() {
 		return true
 	}
@@ -169,15 +171,22 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 	f.Related = append(f.Related, w.locationOf(provider, provider.ID()))
 	what := words(f.Objects)
 	retry := shortDuration(t.Kustomization.GetRetryInterval())
-	if rule == providerNotAwaited {
-		f.Message = fmt.Sprintf("%s may come too early: %s %s with %s in %s, which is upstream but does not wait for it", what, kindWords(items), come(items), provider.ID(), p.Key)
-		f.Cause = []string{
-			fmt.Sprintf("without wait or healthChecks %s is Ready as soon as its objects are applied, before the kind exists", p.Key),
-			fmt.Sprintf("the pass of %s then fails and is retried after %s", t.Key, retry),
+	late := fmt.Sprintf("the pass of %s then fails and is retried after %s", t.Key, retry)
+	switch {
+	case rule == providerNotAwaited && w.within(i, provider.tier):
+		f.Message = fmt.Sprintf("%s may come too early: %s %s with %s in %s, which creates %s in the same pass", what, kindWords(items), come(items), provider.ID(), p.Key, t.Key)
+		f.Cause = []string{"a tier is created with everything else that its parent applies, before the kind exists", late}
+		f.Fix = fmt.Sprintf("name %s in healthChecks of %s and add %s to spec.dependsOn of %s", provider.ID(), p.Key, dependencyName(t, p), t.Key)
+		if p.Kustomization.Spec.Wait { // and so for its children
+			f.Fix = fmt.Sprintf("move %s into a tier of its own with wait: true, and add that to spec.dependsOn of %s", provider.ID(), t.Key)
 		}
-		f.Fix = fmt.Sprintf("set wait: true on %s, or name %s in its healthChecks", p.Key, provider.ID())
+		return f
+	case rule == providerNotAwaited:
+		f.Message = fmt.Sprintf("%s may come too early: %s %s with %s in %s, which is upstream but does not wait for it", what, kindWords(items), come(items), provider.ID(), p.Key)
+		f.Cause = []string{fmt.Sprintf("without wait or healthChecks %s is Ready as soon as its objects are applied, before the kind exists", p.Key), late}
+		f.Fix = w.awaiting(provider)
 		if b := w.before.Of(t.Key); !b.Ready(p.Key) {
-			f.Fix += fmt.Sprintf(", and add %s to spec.dependsOn of %s", p.Key, t.Key)
+			f.Fix += fmt.Sprintf(", and add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
 		}
 		return f
 	}
@@ -185,9 +194,24 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 	f.Cause = []string{fmt.Sprintf("if %s is first, its pass fails and is retried after %s", t.Key, retry)}
 	f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
 	if !watches(p, provider) && !isGitCRD(provider) {
-		f.Fix += fmt.Sprintf(", and set wait: true on %s", p.Key)
+		f.Fix += ", and " + w.awaiting(provider)
 	}
 	return f
+}
+
+// awaiting says how to make a tier wait for an object that it applies. With wait: true it would wait for
+// all the others too: not where some are tiers, which may need this one, or are suspended.
+func (w *world) awaiting(it *item) string {
+	t := w.tiers[it.tier]
+	held := slices.ContainsFunc(w.items[it.tier], func(other *item) bool {
+		suspended, _, _ := unstructured.NestedBool(other.Object.Object, "spec", "suspend")
+		child := isKustomization(other.gk) && (other.GetName() != t.Name || other.GetNamespace() != t.Namespace)
+		return child || suspended && isRelease(other.gk)
+	})
+	if held {
+		return fmt.Sprintf("name %s in healthChecks of %s", it.ID(), t.Key)
+	}
+	return fmt.Sprintf("set wait: true on %s, or name %s in its healthChecks", t.Key, it.ID())
 }
 
 func isGitCRD(it *item) bool { return it.gk.Kind == "CustomResourceDefinition" }

@@ -1,0 +1,37 @@
+package audit_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/standup-sh/standup/pkg/audit"
+)
+
+// TestAdvice compares what findings advise where the obvious advice would do harm.
+func TestAdvice(t *testing.T) {
+	for _, test := range []struct{ fixture, rule, want string }{
+		{"provider-not-awaited", "provider-not-awaited",
+			"set wait: true on flux-system/operator, or name HelmRelease/default/strimzi in its healthChecks"},
+		{"provider-not-awaited-with-suspended", "provider-not-awaited",
+			"name HelmRelease/default/strimzi in healthChecks of flux-system/operator"},
+		{"provider-not-awaited-by-child", "provider-not-awaited",
+			"name HelmRelease/default/strimzi in healthChecks of flux-system/operator and add operator to spec.dependsOn of flux-system/apps"},
+		{"provider-not-awaited-by-waiting-parent", "provider-not-awaited",
+			"move HelmRelease/default/strimzi into a tier of its own with wait: true, and add that to spec.dependsOn of flux-system/apps"},
+		{"use-downstream", "use-downstream",
+			"move Deployment/default/web into a tier that depends on flux-system/settings, or ConfigMap/default/settings into flux-system/web or a tier before it; or set wait: false on flux-system/web"},
+		{"use-downstream-own-kind", "use-downstream",
+			"move ExternalSecret/default/login into a tier that depends on flux-system/stores; or set wait: false on flux-system/controllers"},
+	} {
+		result, _ := unpack(t, filepath.Join("testdata", test.fixture+".txtar")).audit(t)
+		n := slices.IndexFunc(result.Findings, func(f audit.Finding) bool { return f.Rule == test.rule })
+		if n < 0 {
+			t.Errorf("%s: no %s", test.fixture, test.rule)
+			continue
+		}
+		if got := result.Findings[n].Fix; got != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", test.fixture, got, test.want)
+		}
+	}
+}
