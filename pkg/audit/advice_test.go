@@ -8,7 +8,7 @@ import (
 	"github.com/standup-sh/standup/pkg/audit"
 )
 
-// TestAdvice compares what findings advise where the obvious advice would do harm.
+// TestAdvice compares what findings advise where the obvious advice would do harm, or would be of no use.
 func TestAdvice(t *testing.T) {
 	for _, test := range []struct{ fixture, rule, want string }{
 		{"provider-not-awaited", "provider-not-awaited",
@@ -23,6 +23,10 @@ func TestAdvice(t *testing.T) {
 			"move Deployment/default/web into a tier that depends on flux-system/settings, or ConfigMap/default/settings into flux-system/web or a tier before it; or set wait: false on flux-system/web"},
 		{"use-downstream-own-kind", "use-downstream",
 			"move ExternalSecret/default/login into a tier that depends on flux-system/stores; or set wait: false on flux-system/controllers"},
+		{"unknown-variable", "unknown-variable", "define it in postBuild, give it a default, or write it with $$ if it is meant literally"},
+		{"missing-path", "missing-path", "correct spec.path, or bring the folder back"},
+		{"missing-file", "missing-file", "add the file, or remove the line that names it"},
+		{"build", "build", "mend what the message names; kustomize build on the folder shows the same"},
 	} {
 		result, _ := unpack(t, filepath.Join("testdata", test.fixture+".txtar")).audit(t)
 		n := slices.IndexFunc(result.Findings, func(f audit.Finding) bool { return f.Rule == test.rule })

@@ -214,6 +214,12 @@ func fixOf(p tiers.Problem) string {
 		return "put the file itself where the link is"
 	case p.Rule == problemArtifact:
 		return "correct the copy rule's from, which is relative to the root of the source"
+	case p.Rule == problemPath:
+		return "correct spec.path, or bring the folder back"
+	case p.Rule == problemFile:
+		return "add the file, or remove the line that names it"
+	case p.Rule == problemBuild, p.Rule == problemUnreadable:
+		return "mend what the message names; kustomize build on the folder shows the same"
 	case p.Rule == problemVariable && p.Severity == tiers.Info:
 		return "see that it is defined there before Flux starts, or give it a default"
 	case p.Rule == problemVariable:

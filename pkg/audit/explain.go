@@ -314,7 +314,7 @@ func (r *replay) unbuildable(b stuckOn) Finding {
 		f.Fix = "mend the field that the message names"
 		return f
 	}
-	f.Fix = "mend what the message names; kustomize build on the folder shows the same"
+	f.Fix = fixOf(*p)
 	return f
 }
 
