@@ -315,7 +315,25 @@ func (r *replay) unbuildable(b stuckOn) Finding {
 		return f
 	}
 	f.Fix = fixOf(*p)
+	if more := r.alike(p); len(more) > 0 {
+		f.Message += fmt.Sprintf("; and %d more of the kind", len(more))
+		for _, other := range more {
+			f.Related = append(f.Related, Location{File: other.File, Line: other.Line, Note: shorten(other.Message)})
+		}
+	}
 	return f
+}
+
+// alike lists the other problems of a tier that break its build in the same way.
+func (w *world) alike(p *tiers.Problem) []tiers.Problem {
+	var out []tiers.Problem
+	for i := range w.graph.Problems {
+		other := &w.graph.Problems[i]
+		if other != p && other.Rule == p.Rule && other.Tier == p.Tier && other.Severity == p.Severity {
+			out = append(out, *other)
+		}
+	}
+	return out
 }
 
 func (r *replay) encrypted(b stuckOn) Finding {

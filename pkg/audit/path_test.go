@@ -32,3 +32,16 @@ func TestProviderDownstreamShowsTheWayBack(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryUnknownVariableIsNamed wants one run to tell of all that has to be mended.
+func TestEveryUnknownVariableIsNamed(t *testing.T) {
+	result, _ := unpack(t, filepath.Join("testdata", "unknown-variable-twice.txtar")).audit(t)
+	f := result.Findings[0]
+	want := "flux-system/apps cannot be built: ${shape} in ConfigMap/default/app: nothing that Kustomization/flux-system/apps substitutes from defines it, and it has no default; and 1 more of the kind"
+	if f.Message != want {
+		t.Errorf("message:\n%s", f.Message)
+	}
+	if len(f.Related) != 1 || f.Related[0].Line != 9 {
+		t.Errorf("related: %+v", f.Related)
+	}
+}
