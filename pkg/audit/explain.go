@@ -144,9 +144,9 @@ func (r *replay) doubtAbout(f Finding, c cause) string {
 	for _, b := range c.blockers {
 		switch {
 		case b.kind == byNamespace && root:
-			return fmt.Sprintf("who creates %s by hand may create the namespace as well", f.Tier)
+			return fmt.Sprintf("who creates %s by hand may create the namespace as well; if so, declare %s in %s under beforeFlux.objects", f.Tier, b.what, ConfigFile)
 		case b.kind == byInput && slices.ContainsFunc(r.byRef[b.what], func(it *item) bool { return it.Encrypted() }):
-			return fmt.Sprintf("%s is encrypted in git, and a bootstrap step may apply it first", b.what)
+			return fmt.Sprintf("%s is encrypted in git, and a bootstrap step may apply it first; if one does, declare it in %s under beforeFlux.objects", b.what, ConfigFile)
 		case b.kind == byKind && slices.Contains(f.Objects, b.item.ID()):
 			if slices.ContainsFunc(r.supplies[b.what], supply.isNetwork) {
 				return "Flux's own pods need a network, so that what brings it is likely to be there before Flux"

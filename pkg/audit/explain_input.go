@@ -59,6 +59,10 @@ func (r *replay) makerAmong(b stuckOn) *item {
 	list := r.byRef[b.what]
 	if b.kind == byNamespace {
 		list = r.namespaces[b.what]
+		// A release that would make the namespace is not to blame where a tier makes it on purpose.
+		if n := slices.IndexFunc(list, func(it *item) bool { return !isRelease(it.gk) }); n >= 0 {
+			return list[n]
+		}
 	}
 	for _, it := range list {
 		if it.tier == b.tier {
