@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/standup-sh/standup/pkg/crds"
 	"github.com/standup-sh/standup/pkg/report"
 	"github.com/standup-sh/standup/pkg/resume"
 	"github.com/standup-sh/standup/pkg/wait"
@@ -52,7 +53,7 @@ func (a *app) planSuspend(c *cli.Context, s *session, options resume.Options) er
 		return err
 	}
 	if c.String(flagOutput) == "json" {
-		return report.JSON(a.stdout, report.NewPlanDocument(plan))
+		return report.JSON(a.stdout, report.NewPlanDocument(plan, crds.Plan{}))
 	}
-	return report.Plan(a.stdout, plan, s.namespace)
+	return report.Plan(a.stdout, plan, crds.Plan{}, s.namespace)
 }

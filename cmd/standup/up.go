@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -119,20 +120,26 @@ func (a *app) bringUp(c *cli.Context, free bool) error {
 		IncludeSuspendedInGit: c.Bool(flagInclude), ResetHelm: c.Bool(flagResetHelm), ForceHelm: c.Bool(flagForceHelm), TierTimeout: c.Duration(flagTierTimeout),
 		Selection: selection(c), Lease: s.lease(c),
 	}
+	var kinds crds.Plan
 	if free {
-		if err := s.freeing(c.Context, &options, p); err != nil {
+		if kinds, err = s.freeing(c.Context, &options, p); err != nil {
 			return err
 		}
 	}
 	if c.Bool(flagDryRun) {
-		return a.plan(c, s, options)
+		return a.plan(c, s, options, kinds)
+	}
+	if !c.Bool(flagQuiet) {
+		if err := report.Unknown(a.stderr, kinds, s.namespace); err != nil {
+			return err
+		}
 	}
 	live := resume.NewCluster(s.Dynamic, resume.Watched(s.graph))
 	return s.end(c.Context, p, resume.Run(c.Context, live, options, p.Resume))
 }
 
 // plan prints what a run would do.
-func (a *app) plan(c *cli.Context, s *session, options resume.Options) error {
+func (a *app) plan(c *cli.Context, s *session, options resume.Options, kinds crds.Plan) error {
 	snapshot, err := s.snapshot(c.Context)
 	if err != nil {
 		return err
@@ -142,28 +149,35 @@ func (a *app) plan(c *cli.Context, s *session, options resume.Options) error {
 		return err
 	}
 	if c.String(flagOutput) == "json" {
-		return report.JSON(a.stdout, report.NewPlanDocument(plan))
+		return report.JSON(a.stdout, report.NewPlanDocument(plan, kinds))
 	}
-	return report.Plan(a.stdout, plan, s.namespace)
+	return report.Plan(a.stdout, plan, kinds, s.namespace)
 }
 
-// freeing makes a run free the tiers that are stuck for want of a kind.
-func (s *session) freeing(ctx context.Context, options *resume.Options, p printer) error {
+// freeing makes a run free the tiers that are stuck for want of a kind, and returns what the selected
+// tiers lack now.
+func (s *session) freeing(ctx context.Context, options *resume.Options, p printer) (crds.Plan, error) {
 	catalogue, err := crds.DefaultCatalogue()
 	if err != nil {
-		return err
+		return crds.Plan{}, err
 	}
 	served, err := crds.Discover(s.Discovery)
 	if err != nil {
-		return err
+		return crds.Plan{}, err
+	}
+	selected, err := options.Selection.Of(s.graph)
+	if err != nil {
+		return crds.Plan{}, err
 	}
 	plan := crds.NewPlan(ctx, s.graph, served, catalogue, crds.PlanOptions{Rules: options.Rules})
+	plan.Tiers = slices.DeleteFunc(plan.Tiers, func(t crds.TierPlan) bool { return !selected[t.Tier] })
 	options.Stuck = func(tier tiers.Key, _ flux.Snapshot) bool { return plan.Stuck(tier) }
+	options.Suspected = plan.Suspected
 	options.Free = func(ctx context.Context, tier tiers.Key) (resume.FreeOutcome, error) {
 		_, err := crds.Free(ctx, s.crdsClients(), tier, crds.Options{Graph: s.graph, Catalogue: catalogue, Rules: options.Rules}, p.CRDs)
 		return freeOutcome(err)
 	}
-	return nil
+	return plan, nil
 }
 
 // notYetRetry is how soon a tier whose turn has not come is tried again.

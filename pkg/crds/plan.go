@@ -54,6 +54,10 @@ type TierPlan struct {
 	// Partial says that no trigger is known, or that the trigger's own operator is in the same pass:
 	// every object of the tier whose kind exists is to be applied, in Flux's stages.
 	Partial bool
+	// Candidates are the objects of the tier, as Kind/namespace/name, that may bring the kinds that
+	// nothing is known to bring; nil where no such kind is missing. Without any a partial apply would
+	// help nothing, and is not made.
+	Candidates []string
 	// NotYet says what has to happen first; empty when the tier can be freed now.
 	NotYet string
 }
@@ -136,10 +140,13 @@ func (p *planner) tier(t *tiers.Tier) (TierPlan, bool) {
 	if len(tp.Missing) == 0 {
 		return tp, false
 	}
+	if len(tp.Unknown()) > 0 {
+		tp.Candidates = p.candidates(t)
+	}
 	if slices.ContainsFunc(tp.Missing, func(m Missing) bool { return m.Verdict == Deadlocked }) {
 		p.plan(t, &tp)
 	} else {
-		tp.Partial = p.failedForUnknown(t, tp.Missing)
+		tp.Partial = len(tp.Candidates) > 0 && failedForUnknown(p.opts.Snapshot.Kustomizations[t.Key], tp.Missing)
 	}
 	if tp.stuck() && tp.NotYet == "" {
 		tp.NotYet = p.waitsFor(t)
@@ -323,27 +330,6 @@ func (p *planner) operatorInside(t *tiers.Tier, o Origin) bool {
 		return isWorkload(o.Object)
 	}
 	return slices.ContainsFunc(t.Objects, o.Operator.Operator.runsWorkload)
-}
-
-// failedForUnknown reports whether Flux has tried a tier and failed for want of a kind that nothing
-// is known to bring. Before it has, the kind may still come from something that nobody told us of.
-func (p *planner) failedForUnknown(t *tiers.Tier, missing []Missing) bool {
-	live := p.opts.Snapshot.Kustomizations[t.Key]
-	if live == nil {
-		return false
-	}
-	status := flux.Classify(live)
-	if status.State != flux.MayHeal && status.State != flux.Final {
-		return false
-	}
-	for _, complained := range flux.MissingKinds(status.Message) {
-		for _, m := range missing {
-			if m.Verdict == NotKnown && m.Kind == complained.GVK.Kind && (complained.GVK.Group == "" || complained.GVK.Group == m.Group) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // waitsFor names the first dependency that is not ready, "" if Flux would start a pass now.

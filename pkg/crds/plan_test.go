@@ -163,7 +163,7 @@ func liveTier(name, ready, message string, dependsOn ...string) *kustomizev1.Kus
 }
 
 func TestPlanReadsTheLiveTiers(t *testing.T) {
-	riddle := spec{name: "a", manifests: "apiVersion: mystery.example/v1\nkind: Riddle\nmetadata: {name: a}\n---\n" + configMap}
+	const riddleObject = "apiVersion: mystery.example/v1\nkind: Riddle\nmetadata: {name: a}\n---\n"
 	snapshot := func(all ...*kustomizev1.Kustomization) flux.Snapshot {
 		s := flux.Snapshot{Kustomizations: map[flux.Key]*kustomizev1.Kustomization{}, Sources: map[flux.SourceRef]*flux.Source{}}
 		for _, k := range all {
@@ -172,10 +172,27 @@ func TestPlanReadsTheLiveTiers(t *testing.T) {
 		return s
 	}
 	failed := snapshot(liveTier("a", "False", `Riddle/a dry-run failed: no matches for kind "Riddle" in version "mystery.example/v1"`))
-	got := describe(NewPlan(t.Context(), graphOf(t, riddle), servedWith(), loadDefault(t), PlanOptions{Snapshot: failed}))
-	want := "a stuck=true partial\n  Riddle unknown: nothing in git or in the catalogue brings it\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error("a tier that failed for an unknown kind:", diff)
+	mystery := strings.ReplaceAll(certRelease, "cert-manager", "mystery")
+	for what, test := range map[string]struct {
+		manifests string
+		live      flux.Snapshot
+		want      string
+		suspected bool
+	}{
+		"it failed, and its release may bring the kind":  {riddleObject + mystery, failed, "a stuck=true partial\n", true},
+		"it failed, and nothing of it brings kinds":      {riddleObject + configMap + separator + helmRepository, failed, "a stuck=false\n", false},
+		"it failed, and its release is encrypted":        {riddleObject + mystery + "sops: {version: 3.9.0}\n", failed, "a stuck=false\n", false},
+		"it waits for what it depends on":                {riddleObject + mystery, snapshot(liveTier("a", "False", "dependency is not ready")), "a stuck=false\n", false},
+		"it is not there, and its release may bring it":  {riddleObject + mystery, snapshot(), "a stuck=false\n", false},
+		"it failed, and its operator may bring the kind": {riddleObject + cdiDeployment, failed, "a stuck=true partial\n", true},
+	} {
+		plan := NewPlan(t.Context(), graphOf(t, spec{name: "a", manifests: test.manifests}), servedWith(), loadDefault(t), PlanOptions{Snapshot: test.live})
+		if diff := cmp.Diff(test.want+"  Riddle unknown: nothing in git or in the catalogue brings it\n", describe(plan)); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+		if got := plan.Suspected(key("a"), test.live); got != test.suspected {
+			t.Errorf("%s: suspected is %v", what, got)
+		}
 	}
 
 	wedged := []spec{{name: "platform", manifests: cdiDeployment}, {name: "config", dependsOn: []string{"platform"}, manifests: cdiObject + separator + profileObject}}

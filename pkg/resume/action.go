@@ -41,6 +41,8 @@ const (
 	WhyFreed Why = "freed"
 	// WhyStuck: no pass of the tier can succeed before it is freed.
 	WhyStuck Why = "stuck"
+	// WhySuspected: the tier may be stuck, and nothing else moves that could bring what it lacks.
+	WhySuspected Why = "may be stuck"
 	// WhyReset: the release's retries are exhausted.
 	WhyReset Why = "retries exhausted"
 	// WhyAsked: the caller wants it.

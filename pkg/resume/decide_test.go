@@ -140,11 +140,17 @@ func TestExhaustedReleaseIsForcedIfAsked(t *testing.T) {
 
 func decide(t *testing.T, opts Options, s flux.Snapshot, m Memory) Decision {
 	t.Helper()
+	return decideAt(t, opts, s, m, 0)
+}
+
+// decideAt decides a while later.
+func decideAt(t *testing.T, opts Options, s flux.Snapshot, m Memory, after time.Duration) Decision {
+	t.Helper()
 	d, err := NewDispatcher(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Decide(t.Context(), s, m, model.Start().Add(time.Hour))
+	return d.Decide(t.Context(), s, m, model.Start().Add(time.Hour+after))
 }
 
 func texts(d Decision) []string {

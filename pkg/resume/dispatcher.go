@@ -61,7 +61,7 @@ func (d *Dispatcher) Decide(ctx context.Context, s flux.Snapshot, m Memory, now 
 			c.running++
 		}
 	}
-	c.progress = m.progress
+	c.progress, c.quiet = m.progress, m.quiet
 	for key := range d.tiers {
 		if k := s.Kustomizations[key]; k != nil && !c.notes[tierObject(key)].settled && flux.Settled(k, s) {
 			c.change(tierObject(key), func(n *note) { n.settled = true })
@@ -79,6 +79,7 @@ func (d *Dispatcher) Decide(ctx context.Context, s flux.Snapshot, m Memory, now 
 		c.add(c.release(h))
 	}
 	c.settle()
+	c.suspects()
 	return c.decision()
 }
 
@@ -92,6 +93,7 @@ type deciding struct {
 	running int // Kustomizations in a pass now, or asked for one
 	// progress is when the last tier was seen to settle: what failed before may go well after it.
 	progress time.Time
+	quiet    time.Time // see Memory
 
 	all     []*Standing
 	index   map[Object]*Standing
@@ -241,6 +243,7 @@ func (c *deciding) begin(o Object, revision string) {
 			n.revision = revision
 			n.runnable, n.idle, n.failure, n.failureSeen = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 			n.healed, n.turnedAway, n.spent, n.settled = 0, 0, 0, false
+			n.suspected, n.patient, n.suspicions = time.Time{}, false, 0
 		}
 	})
 }
@@ -248,7 +251,8 @@ func (c *deciding) begin(o Object, revision string) {
 // limit stops an object that nothing has kept from its pass for too long. A failing one has its time
 // anew whenever another tier settles, unless the run is to fail fast: what it lacks may be what
 // others bring. Time in which it was kept does not count, nor does it start the count again: a
-// dependency that passes through its own interval is not progress.
+// dependency that passes through its own interval is not progress. A tier that is being freed is not
+// stopped over it, and one that waits for what may come by itself is given its time after that.
 func (c *deciding) limit(st *Standing, limit time.Duration) {
 	moving := len(st.Blockers) == 0 && (st.Phase == Working || st.Phase == Failing)
 	n := c.change(st.Object, func(n *note) {
@@ -268,8 +272,11 @@ func (c *deciding) limit(st *Standing, limit time.Duration) {
 				n.runnable = c.now
 			}
 		}
+		if moving && n.patient {
+			n.runnable, n.spent = c.now, 0
+		}
 	})
-	if moving && c.due(n.runnable.Add(limit-n.spent)) {
+	if moving && !n.freeing && c.due(n.runnable.Add(limit-n.spent)) {
 		st.Phase, st.Cause = Stopped, CauseTimeout
 		c.actions = slices.DeleteFunc(c.actions, func(a Action) bool { return a.Object == st.Object })
 	}
@@ -277,7 +284,7 @@ func (c *deciding) limit(st *Standing, limit time.Duration) {
 
 // decision puts the parts together.
 func (c *deciding) decision() Decision {
-	d := Decision{Actions: c.actions, Wake: c.wake, Memory: Memory{notes: c.notes, progress: c.progress}, Done: len(c.actions) == 0}
+	d := Decision{Actions: c.actions, Wake: c.wake, Memory: Memory{notes: c.notes, progress: c.progress, quiet: c.quiet}, Done: len(c.actions) == 0}
 	for _, st := range c.all {
 		d.Standings = append(d.Standings, *st)
 		if n := c.notes[st.Object]; n.sending || n.freeing || c.awaited(st) {

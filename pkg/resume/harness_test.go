@@ -35,11 +35,18 @@ type harness struct {
 	// patchFate decides what becomes of a patch; nil: it arrives.
 	patchFate func() fate
 	// free carries out Options.Free and says how long it takes.
-	free func(tiers.Key) (FreeOutcome, time.Duration)
+	free  func(tiers.Key) (FreeOutcome, time.Duration, error)
+	frees []freeing
 
 	writes map[tiers.Key]int
 	log    []string
 	wrong  []string
+}
+
+// freeing is one call of Options.Free.
+type freeing struct {
+	tier string
+	at   time.Duration
 }
 
 // fate is what becomes of a patch.
@@ -144,8 +151,9 @@ func (h *harness) carryOut(c command) {
 	}
 	h.mustBeReady(c, key)
 	if c.Verb == Free {
-		outcome, takes := h.free(key)
-		h.answer(takes, result{command: c, outcome: outcome})
+		h.frees = append(h.frees, freeing{key.Name, h.elapsed()})
+		outcome, takes, err := h.free(key)
+		h.answer(takes, result{command: c, outcome: outcome, err: err})
 		return
 	}
 	end := arrives

@@ -192,7 +192,14 @@ func (m *machine) freed(r result, now time.Time) {
 		case r.err != nil:
 			n.freeGivenUp, n.errors = true, 0
 		case r.outcome.Freed:
-			n.freed, n.freshlyFreed, n.errors = true, true, 0
+			n.freshlyFreed, n.errors = true, 0
+			n.runnable, n.spent = time.Time{}, 0 // its time begins now
+			if r.Why == WhySuspected {
+				n.suspected, n.patient = time.Time{}, false
+				n.suspicions++
+			} else {
+				n.freed = true
+			}
 		case r.outcome.Retry > 0:
 			n.freeAgain = now.Add(r.outcome.Retry)
 		default:

@@ -14,6 +14,8 @@ type Memory struct {
 	notes map[Object]note
 	// progress is when a tier was last seen to settle.
 	progress time.Time
+	// quiet is since when nothing moves but tiers that may be stuck; zero while something does.
+	quiet time.Time
 }
 
 // note is one object's part of the memory.
@@ -42,7 +44,10 @@ type note struct {
 	freed        bool
 	freeGivenUp  bool
 	freeAgain    time.Time
-	freshlyFreed bool // freed, and no request made since
+	freshlyFreed bool      // freed, and no request made since
+	suspected    time.Time // since when the tier may be stuck; zero: it is not
+	patient      bool      // what it lacks may still come by itself
+	suspicions   int       // how often it was freed all the same
 }
 
 func (m Memory) note(o Object) note { return m.notes[o] }
@@ -56,7 +61,7 @@ func (m Memory) with(o Object, change func(*note)) Memory {
 	n := notes[o]
 	change(&n)
 	notes[o] = n
-	return Memory{notes: notes, progress: m.progress}
+	return Memory{notes: notes, progress: m.progress, quiet: m.quiet}
 }
 
 // sent records that an action's patch goes out. A patch that failed before keeps its token, so that
@@ -83,7 +88,7 @@ func count(n *note, a Action) {
 		n.turnedAway++
 	case WhyReset:
 		n.reset = true
-	case WhySuspended, WhyNew, WhyFreed, WhyIdle, WhyStuck, WhyAsked:
+	case WhySuspended, WhyNew, WhyFreed, WhyIdle, WhyStuck, WhySuspected, WhyAsked:
 	}
 }
 

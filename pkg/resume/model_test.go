@@ -185,13 +185,13 @@ func TestStuckTierIsFreedBeforeItLosesAPass(t *testing.T) {
 		Stuck: func(key tiers.Key, _ flux.Snapshot) bool { return key == model.Key("config") && !c.Known("Profile") },
 	})
 	asked := 0
-	h.free = func(tiers.Key) (FreeOutcome, time.Duration) {
+	h.free = func(tiers.Key) (FreeOutcome, time.Duration, error) {
 		asked++
 		if asked == 1 {
-			return FreeOutcome{Retry: 2 * time.Second}, time.Second
+			return FreeOutcome{Retry: 2 * time.Second}, time.Second, nil
 		}
 		c.Register("Profile")
-		return FreeOutcome{Freed: true, Message: "applied CDI/cdi"}, time.Second
+		return FreeOutcome{Freed: true, Message: "applied CDI/cdi"}, time.Second, nil
 	}
 	if err := h.run(time.Minute); err != nil {
 		t.Error(err)

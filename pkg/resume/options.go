@@ -38,6 +38,10 @@ type Options struct {
 	// Stuck reports whether no pass of the tier can succeed before Free has been called for it. It
 	// is asked often, must be quick and must not change anything. Nil: no tier is stuck.
 	Stuck func(tiers.Key, flux.Snapshot) bool
+	// Suspected reports whether a tier that has failed may be stuck: what it lacks may come by itself,
+	// or only once Free has been called. Free is called for it too, but not before nothing else moves.
+	// Like Stuck it is asked often. Nil: none is.
+	Suspected func(tiers.Key, flux.Snapshot) bool
 	// Free makes a stuck tier's next pass possible. It is called once the tier's dependencies are
 	// ready and before it is resumed or nudged, from a goroutine of its own. Nil: never called.
 	Free func(context.Context, tiers.Key) (FreeOutcome, error)
