@@ -26,6 +26,7 @@ type session struct {
 	namespace string
 	tree      *repo.Tree
 	graph     *tiers.Graph
+	refused   refusals
 }
 
 // UnreachableError says that the API server did not answer the first request.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -154,49 +153,6 @@ func (a *app) plan(c *cli.Context, s *session, options resume.Options, kinds crd
 	return report.Plan(a.stdout, plan, kinds, s.namespace)
 }
 
-// freeing makes a run free the tiers that are stuck for want of a kind, and returns what the selected
-// tiers lack now.
-func (s *session) freeing(ctx context.Context, options *resume.Options, p printer) (crds.Plan, error) {
-	catalogue, err := crds.DefaultCatalogue()
-	if err != nil {
-		return crds.Plan{}, err
-	}
-	served, err := crds.Discover(s.Discovery)
-	if err != nil {
-		return crds.Plan{}, err
-	}
-	selected, err := options.Selection.Of(s.graph)
-	if err != nil {
-		return crds.Plan{}, err
-	}
-	plan := crds.NewPlan(ctx, s.graph, served, catalogue, crds.PlanOptions{Rules: options.Rules})
-	plan.Tiers = slices.DeleteFunc(plan.Tiers, func(t crds.TierPlan) bool { return !selected[t.Tier] })
-	options.Stuck = func(tier tiers.Key, _ flux.Snapshot) bool { return plan.Stuck(tier) }
-	options.Suspected = plan.Suspected
-	options.Free = func(ctx context.Context, tier tiers.Key) (resume.FreeOutcome, error) {
-		_, err := crds.Free(ctx, s.crdsClients(), tier, crds.Options{Graph: s.graph, Catalogue: catalogue, Rules: options.Rules}, p.CRDs)
-		return freeOutcome(err)
-	}
-	return plan, nil
-}
-
-// notYetRetry is how soon a tier whose turn has not come is tried again.
-const notYetRetry = 2 * time.Second
-
-func freeOutcome(err error) (resume.FreeOutcome, error) {
-	if notYet, ok := errors.AsType[*crds.NotYetError](err); ok {
-		return resume.FreeOutcome{Retry: notYetRetry, Message: notYet.Reason}, nil
-	}
-	if late, ok := errors.AsType[*crds.NotServedError](err); ok {
-		return resume.FreeOutcome{Retry: notYetRetry, Message: late.Error()}, nil
-	}
-	return resume.FreeOutcome{Freed: err == nil}, err
-}
-
-func (s *session) crdsClients() crds.Clients {
-	return crds.Clients{Dynamic: s.Dynamic, Discovery: s.Discovery, APIExtensions: s.APIExtensions}
-}
-
 // end shows how a run ended and turns its error into the command's.
 func (s *session) end(ctx context.Context, p printer, runErr error) error {
 	late, ok := errors.AsType[*resume.NotReadyError](runErr)
@@ -217,6 +173,7 @@ func (s *session) end(ctx context.Context, p printer, runErr error) error {
 	if err != nil {
 		return err
 	}
+	s.refused.explain(causes, s.graph.Entry)
 	if err := p.End(statuses, causes); err != nil {
 		return err
 	}

@@ -21,28 +21,39 @@ import (
 // await waits until discovery lists the kinds and their CRDs are Established, and says meanwhile
 // what is in the way.
 func (f *freer) await(ctx context.Context, kinds []schema.GroupVersionKind, round []Planned) error {
-	deadline := f.opts.Now().Add(f.opts.Timeout)
-	pending, said := kinds, "\x00"
-	for {
-		still, err := f.pending(ctx, pending)
+	for len(kinds) > 0 {
+		still, err := f.awaitNext(ctx, kinds, round)
 		if err != nil {
 			return err
 		}
-		f.reportServed(pending, still)
-		if pending = still; len(pending) == 0 {
-			return f.discover(ctx)
+		kinds = still
+	}
+	return nil
+}
+
+// awaitNext waits for the first of the kinds, and returns those that are still to come.
+func (f *freer) awaitNext(ctx context.Context, kinds []schema.GroupVersionKind, round []Planned) ([]schema.GroupVersionKind, error) {
+	deadline, said := f.opts.Now().Add(f.opts.Timeout), "\x00"
+	for {
+		still, err := f.pending(ctx, kinds)
+		if err != nil {
+			return kinds, err
 		}
-		cause := f.diagnose(ctx, pending, round)
+		if len(still) < len(kinds) {
+			f.reportServed(kinds, still)
+			return still, f.discover(ctx)
+		}
+		cause := f.diagnose(ctx, kinds, round)
 		var final *OrphanError
 		if errors.As(cause, &final) || f.opts.Now().After(deadline) {
-			return &NotServedError{Tier: f.tier.Key, Kinds: pending, Cause: cause}
+			return kinds, &NotServedError{Tier: f.tier.Key, Kinds: kinds, Cause: cause}
 		}
 		if text := causeText(cause); text != said {
 			said = text
-			f.emit(Event{Kind: EventWaiting, Tier: f.tier.Key, Kinds: pending, Message: text})
+			f.emit(Event{Kind: EventWaiting, Tier: f.tier.Key, Kinds: kinds, Message: text})
 		}
 		if err := pause(ctx, f.opts.Poll); err != nil {
-			return err
+			return kinds, err
 		}
 	}
 }

@@ -43,6 +43,10 @@ type freer struct {
 	tier    *tiers.Tier
 	served  *Served
 	outcome Outcome
+	// announce is told before the first write, and nothing where there is none.
+	announce *Event
+	// told are the exclusions that were found, to tell each once.
+	told []Exclusion
 	// before are the kinds that were served when the call began.
 	before *Served
 }
@@ -81,7 +85,7 @@ func (f *freer) free(ctx context.Context) error {
 		return nil
 	}
 	if !plan.stuck() {
-		return hopeless(plan)
+		return hopeless(plan, live)
 	}
 	if plan.NotYet != "" {
 		return &NotYetError{Tier: f.tier.Key, Reason: plan.NotYet}
@@ -94,10 +98,11 @@ func (f *freer) free(ctx context.Context) error {
 
 // hopeless is the error for kinds of a tier that neither Flux nor standup brings. Of a kind that
 // nobody knows nothing is said before Flux has failed for it.
-func hopeless(plan TierPlan) error {
+func hopeless(plan TierPlan, live flux.Snapshot) error {
+	failed := failedForUnknown(live.Kustomizations[plan.Tier], plan.Missing)
 	var errs []error
 	for _, m := range plan.Missing {
-		if m.Verdict == OtherVersion || m.Verdict == Absent || m.Verdict == Unreachable {
+		if m.Verdict == OtherVersion || m.Verdict == Absent || m.Verdict == Unreachable || m.Verdict == NotKnown && failed {
 			errs = append(errs, &MissingKindError{Tier: plan.Tier, Missing: m})
 		}
 	}
@@ -170,8 +175,23 @@ func (f *freer) checkSealed(objects []wanted) error {
 
 func (f *freer) exclude(w wanted, reason string) {
 	x := Exclusion{Object: w.ID(), File: w.File, Reason: reason}
-	f.outcome.Excluded = append(f.outcome.Excluded, x)
-	f.emit(Event{Kind: EventExcluded, Tier: f.tier.Key, Excluded: &x})
+	told := slices.Contains(f.told, x)
+	f.outcome.Excluded, f.told = append(f.outcome.Excluded, x), append(f.told, x)
+	if f.announce == nil && !told {
+		f.emit(Event{Kind: EventExcluded, Tier: f.tier.Key, Excluded: &x})
+	}
+}
+
+// announced tells what was to be announced, and what has been left out so far.
+func (f *freer) announced() {
+	if f.announce == nil {
+		return
+	}
+	f.emit(*f.announce)
+	f.announce = nil
+	for _, x := range f.outcome.Excluded {
+		f.emit(Event{Kind: EventExcluded, Tier: f.tier.Key, Excluded: &x})
+	}
 }
 
 // applyAll dry-runs a set of objects, and writes those that differ once all dry runs have
@@ -217,6 +237,9 @@ func (f *freer) writeAll(ctx context.Context, decisions []decision, deadline tim
 }
 
 func (f *freer) writeOne(ctx context.Context, d decision, deadline time.Time) error {
+	if d.action != Unchanged {
+		f.announced()
+	}
 	if !f.opts.DryRun && d.action != Unchanged {
 		if err := f.persist(ctx, d, deadline); err != nil {
 			return err

@@ -10,18 +10,42 @@ import (
 	"github.com/standup-sh/standup/pkg/flux"
 )
 
-// partial applies all of a tier whose kinds exist, stage by stage as Flux would.
+// partial applies all of a tier whose kinds exist, stage by stage as Flux would, and again with every
+// kind that comes of it: an object of that may be what brings the next.
 func (f *freer) partial(ctx context.Context, plan TierPlan) error {
 	f.outcome.Partial = true
-	kinds := stuckKinds(plan)
-	f.emit(Event{Kind: EventPartial, Tier: f.tier.Key, Kinds: kinds, Message: partialReason(plan)})
+	missing := stuckKinds(plan)
+	f.announce = &Event{Kind: EventPartial, Tier: f.tier.Key, Kinds: missing, Message: partialReason(plan)}
+	known := slices.ContainsFunc(plan.Missing, func(m Missing) bool { return m.Verdict == Deadlocked })
+	applied := map[objectKey]bool{}
+	for {
+		if err := f.applyServed(ctx, applied); err != nil || f.opts.DryRun {
+			return err
+		}
+		if !known && f.outcome.Changed() == 0 {
+			return &UnknownProviderError{Tier: f.tier.Key, Kinds: missing}
+		}
+		still, err := f.awaitNext(ctx, missing, f.maybe(missing))
+		if err != nil || len(still) == 0 {
+			return err
+		}
+		missing = still
+	}
+}
+
+// applyServed applies what of a tier has not been applied yet and whose kinds are served now.
+func (f *freer) applyServed(ctx context.Context, applied map[objectKey]bool) error {
+	f.outcome.Excluded = nil // they are gone through again
 	for stage := flux.StageDefinitions; stage <= flux.StageRest; stage++ {
-		objects := f.ofStage(stage)
+		objects := slices.DeleteFunc(f.ofStage(stage), func(w wanted) bool { return applied[keyOf(w.Object)] })
 		if len(objects) == 0 {
 			continue
 		}
 		if err := f.applyAll(ctx, objects); err != nil {
 			return err
+		}
+		for _, w := range objects {
+			applied[keyOf(w.Object)] = true
 		}
 		if stage == flux.StageDefinitions && !f.opts.DryRun {
 			if err := f.discover(ctx); err != nil {
@@ -29,14 +53,20 @@ func (f *freer) partial(ctx context.Context, plan TierPlan) error {
 			}
 		}
 	}
-	if f.opts.DryRun {
-		return nil
+	return nil
+}
+
+// maybe takes the objects that may bring kinds for those that are to: what their controllers report
+// says why nothing comes.
+func (f *freer) maybe(missing []schema.GroupVersionKind) []Planned {
+	var planned []Planned
+	builtin := Builtin()
+	for _, o := range f.tier.Objects {
+		if f.served.Has(o.GroupVersionKind()) && mayBring(o, builtin) {
+			planned = append(planned, Planned{Origin: Origin{Tier: f.tier.Key, Object: o}, Brings: missing})
+		}
 	}
-	known := slices.ContainsFunc(plan.Missing, func(m Missing) bool { return m.Verdict == Deadlocked })
-	if !known && f.outcome.Changed() == 0 {
-		return &UnknownProviderError{Tier: f.tier.Key, Kinds: kinds}
-	}
-	return f.await(ctx, kinds, nil)
+	return planned
 }
 
 func partialReason(plan TierPlan) string {

@@ -180,8 +180,8 @@ func TestPlanReadsTheLiveTiers(t *testing.T) {
 		suspected bool
 	}{
 		"it failed, and its release may bring the kind":  {riddleObject + mystery, failed, "a stuck=true partial\n", true},
-		"it failed, and nothing of it brings kinds":      {riddleObject + configMap + separator + helmRepository, failed, "a stuck=false\n", false},
-		"it failed, and its release is encrypted":        {riddleObject + mystery + "sops: {version: 3.9.0}\n", failed, "a stuck=false\n", false},
+		"it failed, and nothing of it brings kinds":      {riddleObject + configMap + separator + helmRepository, failed, "a stuck=false\n", true},
+		"it failed, and its release is encrypted":        {riddleObject + mystery + "sops: {version: 3.9.0}\n", failed, "a stuck=false\n", true},
 		"it waits for what it depends on":                {riddleObject + mystery, snapshot(liveTier("a", "False", "dependency is not ready")), "a stuck=false\n", false},
 		"it is not there, and its release may bring it":  {riddleObject + mystery, snapshot(), "a stuck=false\n", false},
 		"it failed, and its operator may bring the kind": {riddleObject + cdiDeployment, failed, "a stuck=true partial\n", true},

@@ -12,11 +12,11 @@ import (
 )
 
 // Suspected reports whether a tier may be stuck: its last pass failed for want of a kind that
-// nothing is known to bring, and something of the tier itself may bring it. It may also come by
-// itself, from something that nobody told us of: whoever asks decides how long to wait for that.
+// nothing is known to bring. It may come by itself, from something that nobody told us of, or only
+// once [Free] has applied what of the tier may bring it: whoever asks decides how long to wait.
 func (p Plan) Suspected(tier tiers.Key, live flux.Snapshot) bool {
 	t, ok := p.Of(tier)
-	return ok && len(t.Candidates) > 0 && failedForUnknown(live.Kustomizations[tier], t.Missing)
+	return ok && failedForUnknown(live.Kustomizations[tier], t.Missing)
 }
 
 // Unknown lists the missing kinds that nothing is known to bring.

@@ -63,7 +63,10 @@ func (l *Lines) Resume(e resume.Event) {
 		l.line(e.Time, "", "%s", tally(e.Standings))
 	case resume.EventAction:
 		if e.Action.Verb == resume.Free {
-			return // CRDs tells it in detail
+			if e.Message != "" { // CRDs tells the rest
+				l.line(e.Time, l.object(e.Action.Object), "not freed yet: %s", e.Message)
+			}
+			return
 		}
 		l.line(e.Time, l.object(e.Action.Object), "%s: %s%s", pastTense(e.Action.Verb), e.Action.Why, detail(e.Message))
 	case resume.EventStanding:
@@ -129,7 +132,7 @@ func (l *Lines) CRDs(at time.Time, e crds.Event) {
 		l.line(at, name, "%s left out: %s", e.Excluded.Object, e.Excluded.Reason)
 	case crds.EventWaiting:
 		if e.Message == "" {
-			e.Message = "waits for its operator"
+			e.Message = "waits for " + strings.Join(kindNames(e.Kinds), ", ")
 		}
 		l.line(at, name, "%s", e.Message)
 	case crds.EventServed:

@@ -186,13 +186,13 @@ func (m *machine) freed(r result, now time.Time) {
 	m.memory = m.memory.with(r.Object, func(n *note) {
 		n.freeing = false
 		switch {
-		case r.err != nil && n.errors < freeAttempts:
-			n.freeAgain = now.Add(backoff(healRetry, healRetryMax, n.errors))
-			n.errors++
+		case r.err != nil && n.freeErrors < freeAttempts && !r.outcome.Hopeless:
+			n.freeAgain = now.Add(backoff(healRetry, healRetryMax, n.freeErrors))
+			n.freeErrors++
 		case r.err != nil:
-			n.freeGivenUp, n.errors = true, 0
+			n.freeGivenUp = true
 		case r.outcome.Freed:
-			n.freshlyFreed, n.errors = true, 0
+			n.freshlyFreed, n.freeErrors = true, 0
 			n.runnable, n.spent = time.Time{}, 0 // its time begins now
 			if r.Why == WhySuspected {
 				n.suspected, n.patient = time.Time{}, false

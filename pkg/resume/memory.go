@@ -44,6 +44,7 @@ type note struct {
 	freed        bool
 	freeGivenUp  bool
 	freeAgain    time.Time
+	freeErrors   int
 	freshlyFreed bool      // freed, and no request made since
 	suspected    time.Time // since when the tier may be stuck; zero: it is not
 	patient      bool      // what it lacks may still come by itself

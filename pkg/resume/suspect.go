@@ -46,7 +46,7 @@ func (c *deciding) suspect(st *Standing) bool {
 	}
 	n := c.notes[st.Object]
 	suspect := st.Phase == Working && !n.suspected.IsZero() ||
-		st.Phase == Failing && !n.freeGivenUp && n.suspicions < maxSuspicions && c.opts.Suspected(key, c.s)
+		st.Phase == Failing && !n.hopeless() && c.opts.Suspected(key, c.s)
 	switch {
 	case !suspect && !n.suspected.IsZero():
 		c.change(st.Object, func(n *note) { n.suspected, n.patient = time.Time{}, false })
@@ -56,16 +56,19 @@ func (c *deciding) suspect(st *Standing) bool {
 	return suspect
 }
 
+// hopeless reports whether freeing a tier has been tried often enough.
+func (n note) hopeless() bool { return n.freeGivenUp || n.suspicions >= maxSuspicions }
+
 // moves reports whether an object that is no suspect may still get somewhere by itself, and so bring
-// what a suspect lacks. What waits for others moves when they do; a release that has failed is left
-// out, because helm-controller may try it again for ever.
+// what a suspect lacks. What waits for others moves when they do. A release that has failed is left
+// out, because helm-controller may try it again for ever, and so is a tier that could not be freed.
 func (c *deciding) moves(st *Standing) bool {
 	_, isTier := st.Object.Tier()
 	switch {
 	case !c.notes[st.Object].suspected.IsZero(), st.Phase == Settled, st.Phase == Stopped, st.Phase == Held:
 		return false
 	case st.Phase == Failing:
-		return isTier
+		return isTier && !c.notes[st.Object].hopeless()
 	}
 	return !slices.ContainsFunc(st.Blockers, func(b Blocker) bool {
 		blocker := c.index[b.Object]

@@ -129,6 +129,25 @@ func TestSuspectWaitsForReleases(t *testing.T) {
 	}
 }
 
+// TestSuspectDoesNotWaitForTheHopeless: a tier that could not be freed brings nothing to another.
+func TestSuspectDoesNotWaitForTheHopeless(t *testing.T) {
+	list := []model.Tier{{Name: "riddle", Interval: time.Hour, Needs: []string{"Riddle"}}, {Name: "shop", DependsOn: []string{"late"}, Interval: time.Hour, Needs: []string{"Shelf"}}, {Name: "late", Interval: time.Hour, Apply: 20 * time.Second}}
+	h := suspecting(t, list, func(c *model.Cluster, tier string) (FreeOutcome, error) {
+		if tier == "riddle" {
+			return FreeOutcome{Hopeless: true}, errors.New("nothing brings it")
+		}
+		c.Register("Shelf")
+		return FreeOutcome{Freed: true}, nil
+	})
+	if err := h.run(10 * time.Minute); err == nil || strings.Contains(err.Error(), "shop") {
+		t.Errorf("got error %v", err)
+	}
+	if at := h.freedAt("shop"); len(at) != 1 || at[0] > 40*time.Second {
+		t.Errorf("freed at %v, want 10 s after it failed", at)
+	}
+	h.check(t)
+}
+
 func TestPatienceWithOthersEnds(t *testing.T) {
 	list := []model.Tier{
 		{Name: "endless", Interval: time.Hour, Apply: time.Hour, Wait: true, Timeout: 30 * time.Minute},
@@ -150,23 +169,30 @@ func TestPatienceWithOthersEnds(t *testing.T) {
 
 // TestHopelessSuspectEndsTheRun: what nobody brings is no reason to try for ever.
 func TestHopelessSuspectEndsTheRun(t *testing.T) {
-	tests := map[string]func(*model.Cluster, string) (FreeOutcome, error){
-		"nothing brings it": func(*model.Cluster, string) (FreeOutcome, error) {
-			return FreeOutcome{}, errors.New("nothing brings it")
-		},
-		"it is freed, and fails":      func(*model.Cluster, string) (FreeOutcome, error) { return FreeOutcome{Freed: true}, nil },
-		"it cannot be freed":          func(*model.Cluster, string) (FreeOutcome, error) { return FreeOutcome{}, nil },
-		"what it waits for is coming": func(*model.Cluster, string) (FreeOutcome, error) { return FreeOutcome{Retry: 2 * time.Second}, nil },
+	tests := map[string]struct {
+		outcome FreeOutcome
+		err     error
+		times   int
+	}{
+		"nothing brings it":           {FreeOutcome{Hopeless: true}, errors.New("nothing brings it"), 1},
+		"freeing fails":               {FreeOutcome{}, errors.New("refused"), 1 + freeAttempts},
+		"it is freed, and fails":      {FreeOutcome{Freed: true}, nil, maxSuspicions},
+		"it cannot be freed":          {FreeOutcome{}, nil, 1},
+		"what it waits for is coming": {FreeOutcome{Retry: 2 * time.Second}, nil, 0},
 	}
-	for name, free := range tests {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := suspecting(t, []model.Tier{{Name: "shop", Interval: time.Hour, Needs: []string{"Shelf"}}}, free)
+			h := suspecting(t, []model.Tier{{Name: "shop", Interval: time.Hour, Needs: []string{"Shelf"}}},
+				func(*model.Cluster, string) (FreeOutcome, error) { return test.outcome, test.err })
 			err := h.run(15 * time.Minute)
 			if err == nil || !strings.Contains(err.Error(), `shop: timed out: ReconciliationFailed: Shelf/shop dry-run failed: no matches for kind "Shelf"`) {
 				t.Errorf("got error %v", err)
 			}
 			if h.elapsed() > 6*time.Minute || h.writes[model.Key("shop")] > 12 {
 				t.Errorf("took %s and %d writes", h.elapsed(), h.writes[model.Key("shop")])
+			}
+			if test.times > 0 && len(h.frees) != test.times {
+				t.Errorf("freed %v, want %d times", h.frees, test.times)
 			}
 			for i, at := range h.freedAt("shop")[1:] {
 				if gap := at - h.freedAt("shop")[i]; gap < 3*time.Second { // freeing itself takes one

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/standup-sh/standup/test/cluster"
 	"github.com/standup-sh/standup/test/standin/helm"
 )
 
@@ -45,10 +47,18 @@ func (e *crdsEnv) appliedOf(do func()) []string {
 }
 
 // TestE2EUpFreesATierOfAnUnknownChart is a cold cluster with a tier that holds the release of a chart
-// that no catalogue knows and an object of a kind that only this chart brings.
+// that no catalogue knows, an object of a kind that only this chart brings, and one of a kind that
+// the chart's operator registers once it has seen the first.
 func TestE2EUpFreesATierOfAnUnknownChart(t *testing.T) {
 	e := newCrdsEnv(t)
 	e.runHelm(0, map[string]*chart.Chart{"shop": shelfChart()})
+	e.background(func(ctx context.Context) error { // the operator in the chart
+		shelf := schema.GroupVersionKind{Group: "shop.example", Version: "v1", Kind: "Shelf"}
+		if e.WaitFor(ctx, shelf, "default", "books", func(o *unstructured.Unstructured) bool { return o != nil }) != nil {
+			return nil
+		}
+		return e.Apply(ctx, crdFile("gadgets.example", "v1", "Gadget", "gadgets", "Namespaced"))
+	})
 	e.push(map[string]string{
 		"clusters/test/base.yaml": tierFile("base", ""),
 		"clusters/test/shop.yaml": tierFile("shop", "  wait: true\n", "base"),
@@ -56,6 +66,7 @@ func TestE2EUpFreesATierOfAnUnknownChart(t *testing.T) {
 		"base/base.yaml":          "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: base, namespace: default}\n",
 		"shop/release.yaml":       releaseFile("shop", "default", "shop", "{}"),
 		"shop/shelf.yaml":         shelfObject,
+		"shop/gadget.yaml":        "apiVersion: gadgets.example/v1\nkind: Gadget\nmetadata: {name: a, namespace: default}\n",
 		"apps/apps.yaml":          "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: apps, namespace: default}\n",
 	})
 	must(t, e.WaitReady(t.Context(), "flux-system", "flux-system"))
@@ -68,4 +79,68 @@ func TestE2EUpFreesATierOfAnUnknownChart(t *testing.T) {
 	}
 }
 
-var _ = cluster.Options{}
+// TestE2EUpIsPatientWithAnUpstreamChart: the chart of a tier before brings the kind, and is still
+// being installed when Flux fails for want of it. Nothing is applied, although the tier holds a
+// release of its own that might have brought it.
+func TestE2EUpIsPatientWithAnUpstreamChart(t *testing.T) {
+	e := newCrdsEnv(t)
+	e.push(map[string]string{
+		"clusters/test/charts.yaml": tierFile("charts", ""),
+		"clusters/test/shop.yaml":   tierFile("shop", "", "charts"),
+		"charts/release.yaml":       releaseFile("shop", "default", "shop", "{}"),
+		"shop/release.yaml":         releaseFile("books", "kube-public", "books", "{}"),
+		"shop/shelf.yaml":           shelfObject,
+	})
+	must(t, e.WaitReady(t.Context(), "flux-system", "flux-system"))
+
+	e.runHelm(45*time.Second, map[string]*chart.Chart{"shop": shelfChart(), "books": chartOf("books", "")})
+	if applied := e.appliedOf(func() { e.up().exits(t, 0, "but HelmRelease/kube-public/books may") }); len(applied) > 0 {
+		t.Errorf("applied ahead of Flux: %v", applied)
+	}
+	e.waitReady("shop")
+}
+
+// TestE2EUpSaysWhatNobodyBrings: one tier lacks a kind that nothing of it can bring, and one has an
+// operator that does not.
+func TestE2EUpSaysWhatNobodyBrings(t *testing.T) {
+	e := newCrdsEnv(t)
+	e.push(map[string]string{
+		"clusters/test/riddle.yaml": tierFile("riddle", ""),
+		"clusters/test/gadget.yaml": tierFile("gadget", ""),
+		"clusters/test/apps.yaml":   tierFile("apps", "", "gadget"),
+		"riddle/riddle.yaml":        "apiVersion: mystery.example/v1\nkind: Riddle\nmetadata: {name: a, namespace: default}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: riddle, namespace: default}\n",
+		"gadget/gadget.yaml":        "apiVersion: gadgets.example/v1\nkind: Gadget\nmetadata: {name: a, namespace: default}\n",
+		"gadget/operator.yaml":      deploymentOf("gadget-operator"),
+		"apps/apps.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: apps, namespace: default}\n",
+	})
+	must(t, e.WaitReady(t.Context(), "flux-system", "flux-system"))
+
+	says := []string{
+		"riddle: nothing is known to bring Riddle (mystery.example/v1), and nothing in the tier can",
+		"gadget: nothing is known to bring Gadget (gadgets.example/v1), but Deployment/default/gadget-operator may",
+	}
+	if writes := writesOf(t, e.Cluster, func() { e.up("--dry-run").exits(t, 0, says...) }); len(writes) > 0 {
+		t.Errorf("the dry run wrote: %v", writes)
+	}
+	says = append(says,
+		"warning: freeing: Kustomization/flux-system/riddle: Riddle (mystery.example/v1) is missing: nothing in git or in the catalogue brings it",
+		"not freed yet: Kustomization/flux-system/gadget: still waiting for Gadget (gadgets.example/v1)",
+		"3 tiers not ready",
+		"hint      freeing it failed: Kustomization/flux-system/riddle: Riddle (mystery.example/v1) is missing",
+		"run       standup crds --list --path clusters/test",
+	)
+	var up outcome
+	if diff := cmp.Diff([]string{"Deployment.apps default/gadget-operator"}, e.appliedOf(func() { up = e.up("--tier-timeout", "30s") })); diff != "" {
+		t.Error("applied ahead of Flux:", diff)
+	}
+	up.exits(t, 1, says...)
+	if applied := e.appliedOf(func() { up = e.up("--tier-timeout", "20s") }); len(applied) > 0 {
+		t.Errorf("the second run applied: %v", applied)
+	}
+	up.exits(t, 1, "all else of the tier is applied")
+}
+
+func deploymentOf(name string) string {
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name + ", namespace: default}\nspec: {selector: {matchLabels: {app: " + name +
+		"}}, template: {metadata: {labels: {app: " + name + "}}, spec: {containers: [{name: a, image: a}]}}}\n"
+}
