@@ -36,9 +36,11 @@ func (s *session) freeing(ctx context.Context, options *resume.Options, p printe
 	options.Suspected = plan.Suspected
 	free := crds.Options{Graph: s.graph, Catalogue: catalogue, Rules: options.Rules, Timeout: options.TierTimeout}
 	options.Free = func(ctx context.Context, tier tiers.Key) (resume.FreeOutcome, error) {
-		_, err := crds.Free(ctx, s.crdsClients(), tier, free, p.CRDs)
+		done, err := crds.Free(ctx, s.crdsClients(), tier, free, p.CRDs)
 		s.refused.put(tier, err)
-		return freeOutcome(err)
+		outcome, err := freeOutcome(err)
+		outcome.Applied = done.Changed()
+		return outcome, err
 	}
 	return plan, nil
 }

@@ -81,8 +81,12 @@ func (l *Lines) Resume(e resume.Event) {
 		l.line(e.Time, "", "holding the lease")
 	case resume.EventFinished:
 		s := e.Summary
-		l.line(e.Time, "", "%d of %s ready after %s; %s: %d resumed, %d nudged", s.Ready, count(s.Tiers, "tier"), Duration(s.Elapsed),
-			count(s.Writes, "write"), s.Resumed, s.Nudged)
+		applied := ""
+		if s.Applied > 0 {
+			applied = fmt.Sprintf(", %d applied", s.Applied)
+		}
+		l.line(e.Time, "", "%d of %s ready after %s; %s: %d resumed, %d nudged%s", s.Ready, count(s.Tiers, "tier"), Duration(s.Elapsed),
+			count(s.Writes, "write"), s.Resumed, s.Nudged, applied)
 		if advice := s.Load.Advice(s.Elapsed); advice != "" {
 			l.line(e.Time, "", "%s", advice)
 		}

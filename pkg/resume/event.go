@@ -40,10 +40,12 @@ type Summary struct {
 	// Ready counts the selected tiers that are settled, Tiers all that are selected.
 	Ready int `json:"ready"`
 	Tiers int `json:"tiers"`
-	// Writes counts the patches that were accepted, Resumed and Nudged by their kind.
+	// Writes counts what was written, Resumed and Nudged the patches by their kind, Applied the
+	// objects that were applied to free tiers.
 	Writes  int `json:"writes"`
 	Resumed int `json:"resumed"`
 	Nudged  int `json:"nudged"`
+	Applied int `json:"applied"`
 	// Held counts the selected tiers that were left suspended because git says so.
 	Held int `json:"held"`
 	// Load is how busy kustomize-controller was.

@@ -26,10 +26,13 @@ type machine struct {
 	started  time.Time
 	deadline time.Time
 	inFlight int
-	lease    leaseState
-	meter    meter
-	summary  Summary
-	fatal    error
+	// freeing counts the tiers that are being freed, since when there is any.
+	freeing      int
+	freeingSince time.Time
+	lease        leaseState
+	meter        meter
+	summary      Summary
+	fatal        error
 }
 
 type leaseState int
@@ -86,14 +89,20 @@ func (m *machine) next(ctx context.Context, now time.Time) (commands []command, 
 	m.last = m.Decide(ctx, m.snapshot, m.memory, now)
 	m.memory = m.last.Memory
 	m.report(first, now)
-	if m.last.Done || !now.Before(m.deadline) || m.opts.FailFast && m.failed() {
+	if m.last.Done || m.late(now) || m.opts.FailFast && m.failed() {
 		return nil, time.Time{}, true
 	}
 	wake = m.last.Wake
-	if wake.IsZero() || m.deadline.Before(wake) {
+	if m.deadline.After(now) && (wake.IsZero() || m.deadline.Before(wake)) {
 		wake = m.deadline
 	}
 	return m.commands(now), wake, false
+}
+
+// late reports whether the run has had its time. The time that was reckoned from the graph does not
+// go by while a tier is being freed, which may take longer than any tier.
+func (m *machine) late(now time.Time) bool {
+	return !now.Before(m.deadline) && (m.freeing == 0 || m.opts.Timeout > 0)
 }
 
 // commands turns the decision's actions into what can be started now.
@@ -113,6 +122,9 @@ func (m *machine) commands(now time.Time) []command {
 		c := command{Action: a}
 		if a.Verb == Free {
 			m.memory = m.memory.with(a.Object, func(n *note) { n.freeing = true })
+			if m.freeing++; m.freeing == 1 {
+				m.freeingSince = now
+			}
 		} else {
 			m.memory = m.memory.sent(a, now, m.snapshot)
 			c.patch = patchFor(a.Verb, m.memory.note(a.Object).token)
@@ -183,6 +195,11 @@ func (m *machine) inGit(o Object) bool {
 // freed takes in the outcome of Options.Free. One that fails is tried again with back-off, and given
 // up in the end: then Flux's own message says what is wrong.
 func (m *machine) freed(r result, now time.Time) {
+	if m.freeing--; m.freeing == 0 && m.opts.Timeout <= 0 {
+		m.deadline = m.deadline.Add(now.Sub(m.freeingSince))
+	}
+	m.summary.Applied += r.outcome.Applied
+	m.summary.Writes += r.outcome.Applied
 	m.memory = m.memory.with(r.Object, func(n *note) {
 		n.freeing = false
 		switch {
@@ -313,7 +330,7 @@ func (m *machine) end(now time.Time, cause error) error {
 		return cause
 	case len(pending) == 0:
 		return nil
-	case cause == nil && !m.last.Done && !now.Before(m.deadline):
+	case cause == nil && !m.last.Done && m.late(now):
 		cause = ErrTimeout
 	}
 	return &NotReadyError{Pending: pending, Standings: m.last.Standings, Snapshot: m.snapshot, Elapsed: m.summary.Elapsed, Err: cause}

@@ -55,6 +55,8 @@ type FreeOutcome struct {
 	Freed bool
 	// Retry says when to try again if not Freed; 0 means never: the tier goes on as Flux has it.
 	Retry time.Duration
+	// Applied counts the objects that were written, also beside an error.
+	Applied int
 	// Hopeless says, beside an error, that no repeat helps.
 	Hopeless bool
 	// Message says in one line what was written or waited for.

@@ -210,11 +210,24 @@ func TestFreeingTakesItsTime(t *testing.T) {
 	c := model.New([]model.Tier{{Name: "config", Interval: time.Hour, Needs: []string{"Profile"}}})
 	h := newHarness(t, c, Options{FailFast: true, Stuck: func(tiers.Key, flux.Snapshot) bool { return !c.Known("Profile") }})
 	h.free = func(tiers.Key) (FreeOutcome, time.Duration, error) {
-		c.After(270*time.Second, func() { c.Register("Profile") })
-		return FreeOutcome{Freed: true}, 270 * time.Second, nil
+		c.After(450*time.Second, func() { c.Register("Profile") })
+		return FreeOutcome{Freed: true, Applied: 2}, 450 * time.Second, nil
 	}
 	if err := h.run(10 * time.Minute); err != nil {
 		t.Error(err)
+	}
+	if s := h.machine.summary; s.Applied != 2 || s.Writes != 2+s.Nudged {
+		t.Errorf("%d writes, %d of them to free, want %d and 2", s.Writes, s.Applied, 2+s.Nudged)
+	}
+	h.check(t)
+}
+
+func TestTimeoutHoldsAlsoWhileATierIsFreed(t *testing.T) {
+	c := model.New([]model.Tier{{Name: "config", Interval: time.Hour, Needs: []string{"Profile"}}})
+	h := newHarness(t, c, Options{Timeout: time.Minute, Stuck: func(tiers.Key, flux.Snapshot) bool { return true }})
+	h.free = func(tiers.Key) (FreeOutcome, time.Duration, error) { return FreeOutcome{Freed: true}, time.Hour, nil }
+	if err := h.run(61 * time.Second); !errors.Is(err, ErrTimeout) {
+		t.Errorf("got error %v, want a timeout", err)
 	}
 	h.check(t)
 }
