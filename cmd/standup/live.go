@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 	"github.com/standup-sh/standup/pkg/wait"
 )
 
-// livePrinter redraws the tiers in place while a run goes on, and leaves the final table behind. It
-// takes the terminal that stderr is with the first event, and gives it back with Close or End.
+// livePrinter redraws the tiers in place while a run goes on, and leaves the final table behind, and
+// above it what was applied and what went wrong. It takes the terminal that stderr is with the first
+// event, and gives it back with Close or End.
 type livePrinter struct {
 	text  *textPrinter
 	start func() *tea.Program
@@ -23,10 +25,11 @@ type livePrinter struct {
 	done  chan struct{}
 	mu    sync.Mutex
 	tea   *tea.Program
+	kept  report.Lines
 }
 
 func newLivePrinter(text *textPrinter, stderr io.Writer, live *report.Live) *livePrinter {
-	p := &livePrinter{text: text, done: make(chan struct{})}
+	p := &livePrinter{text: text, done: make(chan struct{}), kept: report.Lines{Namespace: live.Namespace, Start: live.Start}}
 	p.start = func() *tea.Program {
 		// Ctrl-C stays the signal that it is, and keys are nobody's business.
 		program := tea.NewProgram(&liveModel{live: live, width: 100, height: 24}, tea.WithOutput(stderr), tea.WithInput(nil),
@@ -54,9 +57,33 @@ func (p *livePrinter) send(e any) {
 	}
 }
 
-func (p *livePrinter) Resume(e resume.Event) { p.send(e) }
-func (p *livePrinter) CRDs(e crds.Event)     { p.send(e) }
-func (p *livePrinter) Wait(e wait.Event)     { p.send(e) }
+func (p *livePrinter) Resume(e resume.Event) {
+	p.send(e)
+	if e.Kind == resume.EventWarning || e.Kind == resume.EventFinished {
+		p.keep(func(l *report.Lines) { l.Resume(e) })
+	}
+}
+
+func (p *livePrinter) CRDs(e crds.Event) {
+	p.send(e)
+	if e.Kind == crds.EventPartial || e.Kind == crds.EventWrite || e.Kind == crds.EventExcluded {
+		p.keep(func(l *report.Lines) { l.CRDs(time.Now(), e) })
+	}
+}
+
+func (p *livePrinter) Wait(e wait.Event) { p.send(e) }
+
+// keep prints a line above the view, where it stays when that goes.
+func (p *livePrinter) keep(print func(*report.Lines)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var line strings.Builder
+	p.kept.W = &line
+	print(&p.kept)
+	if p.tea != nil && line.Len() > 0 {
+		p.tea.Println(strings.TrimSuffix(line.String(), "\n"))
+	}
+}
 
 func (p *livePrinter) Close() {
 	p.mu.Lock()
