@@ -105,11 +105,17 @@ func TestE2EInterruptedRunGoesOn(t *testing.T) {
 // endAt runs up until "web" is in its health check, and ends it by a signal.
 func endAt(t *testing.T, c *cluster.Cluster, dir string, signal os.Signal) outcome {
 	t.Helper()
+	return endWhen(t, c, dir, "fleet", signal, func() bool { return checking(t, c, "web") && leaseExists(t, c) })
+}
+
+// endWhen runs up until something is so, and ends it by a signal.
+func endWhen(t *testing.T, c *cluster.Cluster, dir, path string, signal os.Signal, is func() bool) outcome {
+	t.Helper()
 	binary, err := buildOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "up", "--path", "fleet")
+	cmd := exec.CommandContext(t.Context(), binary, "up", "--path", path)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -117,7 +123,7 @@ func endAt(t *testing.T, c *cluster.Cluster, dir string, signal os.Signal) outco
 		t.Fatal(err)
 	}
 	for range 600 {
-		if checking(t, c, "web") && leaseExists(t, c) {
+		if is() {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +78,28 @@ func TestE2EUpFreesATierOfAnUnknownChart(t *testing.T) {
 	if writes := writesOf(t, e.Cluster, func() { e.up().exits(t, 0) }); len(writes) != 0 {
 		t.Errorf("the second run wrote: %v", writes)
 	}
+}
+
+// TestE2EUpGoesOnWithAnUnknownChart: killed after it has applied the release, the next run writes
+// nothing but its requests, and is patient with the chart, however slow that is.
+func TestE2EUpGoesOnWithAnUnknownChart(t *testing.T) {
+	e := newCrdsEnv(t)
+	e.push(map[string]string{
+		"clusters/test/shop.yaml": tierFile("shop", ""),
+		"shop/release.yaml":       releaseFile("shop", "default", "shop", "{}"),
+		"shop/shelf.yaml":         shelfObject,
+	})
+	must(t, e.WaitReady(t.Context(), "flux-system", "flux-system"))
+	kind := schema.GroupVersionKind{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "HelmRepository"}
+	endWhen(t, e.Cluster, e.repo.Dir, e.path, syscall.SIGKILL, func() bool {
+		_, err := e.Get(t.Context(), kind, "default", "charts")
+		return err == nil
+	})
+	e.runHelm(25*time.Second, map[string]*chart.Chart{"shop": shelfChart()})
+	if applied := e.appliedOf(func() { e.up("--take-over").exits(t, 0) }); len(applied) > 0 {
+		t.Errorf("the next run applied: %v", applied)
+	}
+	e.nothingOfOurs(e.object("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "default", "shop"))
 }
 
 // TestE2EUpIsPatientWithAnUpstreamChart: the chart of a tier before brings the kind, and is still
