@@ -35,7 +35,9 @@ func (a *app) upCommand() *cli.Command {
 		Usage: "bring the cluster up: check, free what is stuck, resume, wait",
 		Description: `Brings every tier to Ready in the order of git, as fast as Flux can go. Suspended tiers are resumed
 when all they need is ready; tiers that Flux has turned away are nudged at the right moment instead
-of 30 seconds later; a tier that no pass could ever apply is freed first.
+of 30 seconds later; a tier that no pass could ever apply is freed first. Where nobody is known to
+bring a kind, that cannot be told beforehand: once Flux has failed for it and nothing else moves that
+could bring it, all of the tier whose kinds exist is applied, so that a release in it can bring it.
 
 Safe to interrupt and to run again: everything it knows is in git and on the cluster. Where nothing
 is left to do, nothing is written.

@@ -21,5 +21,6 @@
 // Everything it needs to know is on the cluster: killed at any point and run again, it goes on.
 //
 // What it does not do: it does not apply manifests. Freeing a tier whose kinds can never appear by
-// themselves is the caller's, behind [Options.Stuck] and [Options.Free].
+// themselves is the caller's, behind [Options.Stuck], [Options.Suspected] and
+// [Options.Free].
 package resume
