@@ -76,7 +76,7 @@ func (l *Lines) Resume(e resume.Event) {
 		if e.Object != nil {
 			name = l.object(*e.Object)
 		}
-		l.line(e.Time, name, "warning: %s", e.Message)
+		l.line(e.Time, name, "warning: %s", strings.ReplaceAll(e.Message, "\n", "; "))
 	case resume.EventLease:
 		l.line(e.Time, "", "holding the lease")
 	case resume.EventFinished:

@@ -10,7 +10,7 @@ import (
 // secretive is a repository in which every tier has to do with Secrets: "secrets" holds plain ones,
 // "sealed" an encrypted one without a key, "policy" a trigger and its kind built with a variable from
 // a Secret that is only on the cluster, "web" an object that the API server refuses and quotes, and
-// "release" a release with values from a Secret.
+// "release" a release with values from a Secret, "guess" one that may bring a kind which nobody is known to bring.
 func secretive() map[string]string {
 	post := "  postBuild: {substituteFrom: [{kind: Secret, name: live}]}\n"
 	return map[string]string{
@@ -19,7 +19,10 @@ func secretive() map[string]string {
 		"clusters/test/policy.yaml":  tierFile("policy", post, "secrets"),
 		"clusters/test/web.yaml":     tierFile("web", post, "secrets"),
 		"clusters/test/release.yaml": tierFile("release", post, "secrets"),
-		"secrets/crd.yaml":           crdFile("templates.gatekeeper.sh", "v1", "ConstraintTemplate", "constrainttemplates", "Cluster"),
+		"clusters/test/guess.yaml":   tierFile("guess", post, "secrets"),
+		"guess/guess.yaml": releaseFile("guess", "kube-public", "nothing", "{token: \"${TOKEN}\"}") + "---\napiVersion: mystery.example/v1\nkind: Riddle\nmetadata: {name: a, namespace: default}\nspec: {token: \"${TOKEN}\"}\n---\n" +
+			"apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: default, labels: {a: \"${HOST}\"}}\nspec: {ports: [{port: 80}]}\n",
+		"secrets/crd.yaml": crdFile("templates.gatekeeper.sh", "v1", "ConstraintTemplate", "constrainttemplates", "Cluster"),
 		"secrets/plain.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: plain, namespace: default}\nstringData: {a: canary-string}\n---\n" +
 			"apiVersion: v1\nkind: Secret\nmetadata: {name: values, namespace: default}\nstringData: {values.yaml: 'password: canary-values'}\n",
 		"sealed/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: sealed, namespace: default}\nstringData: {a: 'ENC[AES256_GCM,data:canary-sealed,type:str]'}\nsops: {version: 3.9.0, mac: canary-mac}\n",
@@ -48,6 +51,9 @@ func TestE2ECrdsCommandKeepsSecrets(t *testing.T) {
 		for _, format := range formats {
 			args := append(strings.Fields(command), "--path", e.path, "-o", format, "--log-level", "debug", "--log-encoding", "json")
 			o := standup(t, e.Cluster, e.repo.Dir, args...)
+			if command == "up --tier-timeout 5s --timeout 40s" && !strings.Contains(o.stdout, "freeing it failed: Service/default/web: dry run: ") {
+				t.Errorf("standup %s -o %s did not try to apply all of a tier", command, format)
+			}
 			for line := range strings.Lines(o.stdout + o.stderr) {
 				if strings.Contains(strings.ToLower(line), "canary") {
 					t.Errorf("standup %s -o %s shows a value: %s", command, format, line)
@@ -64,7 +70,7 @@ func TestE2ECrdsCommandKeepsSecrets(t *testing.T) {
 	quiet("crds --timeout 2s --charts", "text", "json")
 	e.runStandins()
 	quiet("crds --timeout 20s", "text", "json")
-	quiet("up --timeout 10s", "text", "json")
+	quiet("up --tier-timeout 5s --timeout 40s", "text", "json")
 	quiet("suspend --only web", "text", "json")
 	e.waitReady("policy")
 	must(t, fs.WalkDir(os.DirFS(cache), ".", func(name string, entry fs.DirEntry, err error) error {
