@@ -27,11 +27,13 @@ func (a *app) tiersCommand() *cli.Command {
 		Usage: "print the tiers and their order, from git alone",
 		Description: `Renders the entry path the way kustomize-controller would, follows every Flux Kustomization it
 finds, and prints them in an order in which each comes after all that it needs. Problems in git go
-to stderr, or into the JSON document; one of severity error makes the exit code 1.
+to stderr, or into the JSON document, and the page of HTML has them, too; one of severity error makes
+the exit code 1.
 
    standup tiers --path clusters/prod              waves, gates, leaves, critical path
    standup tiers --path clusters/prod -o name      one a line, for scripts
    standup tiers --ref v1.4.0 -o mermaid           a picture of another revision
+   standup tiers -o html > graph.html              one to look around in, with a browser
    standup tiers --upstream-of apps-vms            what must be ready before it
    standup tiers --from-cluster                    the same of the live objects`,
 		Flags: flags(gitFlags(), []cli.Flag{

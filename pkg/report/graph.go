@@ -13,7 +13,7 @@ import (
 
 // GraphFormats returns the formats that Graph writes, the default first.
 func GraphFormats() []string {
-	return []string{"text", "wide", "name", "json", "yaml", "dot", "mermaid"}
+	return []string{"text", "wide", "name", "json", "yaml", "dot", "mermaid", "html"}
 }
 
 // GraphOptions say how Graph prints.
@@ -26,8 +26,8 @@ type GraphOptions struct {
 }
 
 // Graph prints the tiers and the order between them. The order of the output is the graph's own,
-// so that equal graphs print equal bytes. Problems are part of the JSON and YAML documents; the
-// other formats leave them to Problems, because they are no part of the order.
+// so that equal graphs print equal bytes. Problems are part of the JSON and YAML documents and of the
+// HTML page; the other formats leave them to Problems, because they are no part of the order.
 func Graph(w io.Writer, g *tiers.Graph, o GraphOptions) error {
 	switch o.Format {
 	case "", "text":
@@ -44,6 +44,8 @@ func Graph(w io.Writer, g *tiers.Graph, o GraphOptions) error {
 		return graphDOT(w, g, o)
 	case "mermaid":
 		return graphMermaid(w, g, o)
+	case "html":
+		return graphHTML(w, g, o)
 	}
 	return &FormatError{Format: o.Format, Known: GraphFormats()}
 }

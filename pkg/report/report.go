@@ -1,6 +1,7 @@
 // Package report turns the values that the other packages compute into what people and machines
-// read: text for a terminal, JSON and YAML for scripts, DOT and Mermaid for pictures. A printer
-// writes to the writer it is given and to nothing else; it decides nothing and changes nothing.
+// read: text for a terminal, JSON and YAML for scripts, DOT and Mermaid for pictures, HTML for pages to
+// look around in. A printer writes to the writer it is given and to nothing else; it decides nothing and
+// changes nothing.
 //
 //	err := report.Graph(os.Stdout, graph, report.GraphOptions{Format: "name"})
 package report
