@@ -36,6 +36,7 @@ repository are rendered; of others the catalogue knows the kinds, unless --chart
 
    standup audit --path clusters/prod                    before a merge; exit 1 on errors
    standup audit -o sarif > standup.sarif                for code scanning
+   standup audit -o html > audit.html                    for people, with a browser
    standup audit --explain same-pass-second-order        what a rule means`,
 		Flags: flags(gitFlags(), []cli.Flag{
 			namespaceFlag(), outputFlag(report.AuditFormats()...),

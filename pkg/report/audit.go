@@ -12,7 +12,7 @@ import (
 
 // AuditFormats returns the formats that Audit writes, the default first.
 func AuditFormats() []string {
-	return []string{"text", "json", "yaml", "sarif", "github"}
+	return []string{"text", "json", "yaml", "sarif", "github", "html"}
 }
 
 // AuditOptions say how Audit prints.
@@ -44,6 +44,8 @@ func Audit(w io.Writer, r *audit.Result, o AuditOptions) error {
 		return auditSARIF(w, r, o)
 	case "github":
 		return auditGitHub(w, r)
+	case "html":
+		return auditHTML(w, r, o)
 	}
 	return &FormatError{Format: o.Format, Known: AuditFormats()}
 }
@@ -185,18 +187,7 @@ func kindsText(b *strings.Builder, r *audit.Result, o AuditOptions) {
 		if k.Provider == "builtin" {
 			continue
 		}
-		from := k.Provider
-		if k.Tier != (tiers.Key{}) {
-			from += " in " + Name(k.Tier, o.Namespace)
-		}
-		if k.Trigger != "" {
-			from += ", after " + k.Trigger
-		}
-		name := k.Kind
-		if k.Group != "" {
-			name += "." + k.Group
-		}
-		fmt.Fprintf(b, "%s: %s", name, from)
+		fmt.Fprintf(b, "%s: %s", kindName(k), kindOrigin(k, o.Namespace))
 		if k.Evidence != "" {
 			fmt.Fprintf(b, " (%s)", k.Evidence)
 		}
@@ -206,6 +197,25 @@ func kindsText(b *strings.Builder, r *audit.Result, o AuditOptions) {
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
+}
+
+func kindName(k audit.Kind) string {
+	if k.Group == "" {
+		return k.Kind
+	}
+	return k.Kind + "." + k.Group
+}
+
+// kindOrigin says what brings a kind, where, and after what.
+func kindOrigin(k audit.Kind, namespace string) string {
+	from := k.Provider
+	if k.Tier != (tiers.Key{}) {
+		from += " in " + Name(k.Tier, namespace)
+	}
+	if k.Trigger != "" {
+		from += ", after " + k.Trigger
+	}
+	return from
 }
 
 func auditSummary(r *audit.Result) string {

@@ -50,7 +50,7 @@ func wedgedAudit(t *testing.T) (*audit.Result, AuditOptions) {
 func TestAuditGolden(t *testing.T) {
 	result, options := wedgedAudit(t)
 	for _, format := range AuditFormats() {
-		if format == "yaml" || format == "sarif" {
+		if format == "yaml" || format == "sarif" || format == "html" { // html: TestAuditHTMLGolden
 			continue
 		}
 		t.Run(format, func(t *testing.T) {
