@@ -31,6 +31,7 @@ func Run(g *tiers.Graph, o Options) *Result {
 	all = append(all, w.versions()...)
 	all = append(all, w.lacking()...)
 	all = append(all, w.problems(all)...)
+	countRepeats(all)
 	all = filter(all, o)
 	sortFindings(all)
 	res := &Result{Tiers: len(g.Tiers), Ready: ready, Stuck: stuck, Kinds: w.kindTable(), Assumed: w.assumptions()}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,10 +52,13 @@ type Finding struct {
 	BlockedDirectly int
 	// Accepted is set when the configuration accepts the finding.
 	Accepted *Acceptance
+	// Repeat counts the findings before this one that are the same but for what they say.
+	Repeat int
 }
 
-// Fingerprint identifies the finding across runs and edits: it depends on the rule, the tier and
-// the objects, and not on lines, wording or the order of files.
+// Fingerprint identifies the finding across runs and edits, and in its run: it depends on the rule,
+// the tier and the objects, and not on lines, wording or the order of files. Findings that have all
+// this in common are counted.
 func (f Finding) Fingerprint() string {
 	objects := slices.Clone(f.Objects)
 	slices.Sort(objects)
@@ -62,8 +66,28 @@ func (f Finding) Fingerprint() string {
 	if len(f.Objects) == 0 && f.Tier == (tiers.Key{}) {
 		id = append(id, f.At.File)
 	}
+	if f.Repeat > 0 {
+		id = append(id, strconv.Itoa(f.Repeat))
+	}
 	sum := sha256.Sum256([]byte(strings.Join(id, "\x00")))
 	return hex.EncodeToString(sum[:16])
+}
+
+// countRepeats sets the Repeat of findings, in the order of what they say.
+func countRepeats(all []Finding) {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(all[a].Message, all[b].Message) })
+	seen := map[string]int{}
+	for _, i := range order {
+		f := &all[i]
+		f.Repeat = 0
+		id := f.Fingerprint()
+		f.Repeat = seen[id]
+		seen[id]++
+	}
 }
 
 // Kind says where the definition of one kind comes from.

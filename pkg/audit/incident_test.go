@@ -91,3 +91,25 @@ func TestFingerprintSurvivesEdits(t *testing.T) {
 		t.Errorf("line %d became %d, not 3 more", before.At.Line, after.At.Line)
 	}
 }
+
+// TestFingerprintsAreUnique keeps findings apart that differ only in what they say.
+func TestFingerprintsAreUnique(t *testing.T) {
+	repeated := 0
+	for _, f := range fixtures(t) {
+		result, _ := f.audit(t)
+		seen := map[string]string{}
+		for _, finding := range slices.Concat(result.Findings, result.Accepted) {
+			id := finding.Fingerprint()
+			if other, ok := seen[id]; ok {
+				t.Errorf("%s: %q and %q share a fingerprint", f.name, other, finding.Message)
+			}
+			seen[id] = finding.Message
+			if finding.Repeat > 0 {
+				repeated++
+			}
+		}
+	}
+	if repeated == 0 {
+		t.Error("no fixture has such findings")
+	}
+}

@@ -79,7 +79,7 @@ func newAuditPage(r *audit.Result, o AuditOptions, p page) auditPage {
 		}
 		d.Counts = append(d.Counts, c)
 	}
-	c := cards{explained: map[string][]ruleBlock{}, seen: map[string]int{}}
+	c := cards{explained: map[string][]ruleBlock{}}
 	d.Findings, d.Accepted = c.of(r.Findings, o), c.of(r.Accepted, o)
 	for _, a := range r.Assumed {
 		d.Assumed = append(d.Assumed, assumedRow{a.What, names(a.Tiers, o.Namespace)})
@@ -94,8 +94,6 @@ func newAuditPage(r *audit.Result, o AuditOptions, p page) auditPage {
 type cards struct {
 	// explained keeps the pages of rules: many findings have the same.
 	explained map[string][]ruleBlock
-	// seen counts the fingerprints: findings may share one, and have to be told apart on a page.
-	seen map[string]int
 }
 
 func (c cards) of(list []audit.Finding, o AuditOptions) []findingCard {
@@ -107,9 +105,6 @@ func (c cards) of(list []audit.Finding, o AuditOptions) []findingCard {
 		}
 		card := newFindingCard(f, o)
 		card.Explanation = c.explained[f.Rule]
-		if c.seen[card.ID]++; c.seen[card.ID] > 1 {
-			card.ID += fmt.Sprintf("-%d", c.seen[card.ID])
-		}
 		out = append(out, card)
 	}
 	return out

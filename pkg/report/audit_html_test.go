@@ -48,11 +48,18 @@ func everything(text string) audit.Finding {
 	}
 }
 
+// again is a second one that differs in nothing but its number.
+func again(text string) audit.Finding {
+	f := everything(text)
+	f.Repeat = 1
+	return f
+}
+
 func TestAuditHTMLHasACardForEveryFinding(t *testing.T) {
 	warning, info := everything("w"), everything("i")
 	warning.Severity, info.Severity = tiers.Warning, tiers.Info
 	r := &audit.Result{
-		Findings: []audit.Finding{everything("e"), everything("e"), warning, info}, Accepted: []audit.Finding{everything("a")},
+		Findings: []audit.Finding{everything("e"), again("e"), warning, info}, Accepted: []audit.Finding{everything("a")},
 		Tiers: 3, Ready: 2, Stuck: []tiers.Key{fluxKey("stuck")},
 	}
 	_, doc := auditPageOf(t, r, AuditOptions{Namespace: "flux-system", Config: ".standup.yaml"})
@@ -93,7 +100,7 @@ func TestAuditHTMLShowsFindingsWithoutAPage(t *testing.T) {
 func TestAuditHTMLEscapes(t *testing.T) {
 	const evil = `"'><script>alert(1)</script></title></pre><img src=x onerror=alert(1)>{{.}}`
 	r := &audit.Result{
-		Findings: []audit.Finding{everything(evil)}, Accepted: []audit.Finding{everything(evil)}, Stuck: []tiers.Key{fluxKey(evil)},
+		Findings: []audit.Finding{everything(evil)}, Accepted: []audit.Finding{again(evil)}, Stuck: []tiers.Key{fluxKey(evil)},
 		Kinds:   []audit.Kind{{Group: evil, Kind: evil, Provider: "unknown", Trigger: evil, Tier: fluxKey(evil), Hint: evil}},
 		Assumed: []audit.Assumption{{What: evil, Tiers: []tiers.Key{fluxKey(evil)}}}, Unused: []audit.Unused{{Line: 1, Message: evil}},
 	}
