@@ -211,6 +211,11 @@ func TestFixtures(t *testing.T) {
 			if d := cmp.Diff(f.unused, unused); d != "" {
 				t.Errorf("unused (-want +got):\n%s", d)
 			}
+			for _, a := range result.Assumed {
+				if strings.Contains(a.What, "ENC[") {
+					t.Errorf("ciphertext is taken for a name: %s", a.What)
+				}
+			}
 			if got := fmt.Sprintf("%d of %d", result.Ready, result.Tiers); f.ready != "" && f.ready != got {
 				t.Errorf("ready: %s, want %s", got, f.ready)
 			}

@@ -136,6 +136,9 @@ func (w *world) addItems(i int, t *tiers.Tier) {
 			ref: w.scopes.ref(cluster, o.Unstructured),
 		}
 		w.items[i] = append(w.items[i], it)
+		if it.Unreadable() {
+			continue
+		}
 		w.byRef[it.ref] = append(w.byRef[it.ref], it)
 		addOnce(w.users, kindRef(cluster, it.gk), i)
 		if ns := w.scopes.namespaceOf(it); ns != "" {

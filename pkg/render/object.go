@@ -1,6 +1,10 @@
 package render
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // Object is one Kubernetes object of a tier as kustomize-controller would apply it, and where in
 // the repository it was written.
@@ -30,3 +34,6 @@ func (o Object) Encrypted() bool {
 	_, ok := o.Object["sops"]
 	return ok
 }
+
+// Unreadable reports whether SOPS has encrypted even what the object is, its kind among it.
+func (o Object) Unreadable() bool { return strings.HasPrefix(o.GetKind(), "ENC[") }
