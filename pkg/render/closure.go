@@ -18,6 +18,8 @@ type kustFile struct {
 	file string
 	kus  *kustypes.Kustomization
 	err  error
+	// reserved says that the file writes what kustomize takes for its own notes.
+	reserved bool
 }
 
 // kustomization parses the kustomization file of a folder; nil if the folder has none.
@@ -36,6 +38,7 @@ func (s *Source) kustomization(dir string) *kustFile {
 		data, err := s.tree.ReadFile(file)
 		if err == nil {
 			err = k.kus.Unmarshal(data)
+			k.reserved = reserved(data)
 		}
 		if err != nil {
 			k.err = &FileError{File: file, Line: errorLine(err, data), Err: err}

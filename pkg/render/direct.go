@@ -32,6 +32,9 @@ func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
 		if edited, ok := b.edited[k.dir]; ok {
 			k.kus = edited
 		}
+		if file := b.src.kustomization(k.dir); file != nil && file.reserved {
+			return nil, false
+		}
 		if !directly(k.kus) || len(b.src.kustomizationFiles(k.dir)) > 1 ||
 			slices.ContainsFunc(k.kus.Configurations, func(c string) bool { return !b.src.namesOnly(path.Join(k.dir, c)) }) {
 			return nil, false
@@ -176,7 +179,7 @@ func (d *assembly) folder(parts []*part, dir, kind string, above []string) ([]*p
 // file reads the objects of a file.
 func (d *assembly) file(name string) ([]*part, bool) {
 	m := d.src.manifestAt(name)
-	if m.err != nil {
+	if m.err != nil || m.reserved {
 		return nil, false
 	}
 	var nodes []*kyaml.RNode

@@ -1,10 +1,12 @@
 package render
 
 import (
+	"io/fs"
 	"path"
 	"slices"
 
 	"sigs.k8s.io/kustomize/api/ifc"
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/kv"
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resource"
@@ -66,6 +68,10 @@ func (f files) Root() string { return f.src.mounted(f.dir) }
 func (f files) New(dir string) (ifc.Loader, error) { return files{f.src, path.Join(f.dir, dir)}, nil }
 
 func (f files) Load(name string) ([]byte, error) {
+	if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
+		// The controller writes the file anew.
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrInvalid}
+	}
 	full, err := (&view{src: f.src}).name(path.Join(f.Root(), name))
 	if err != nil {
 		return nil, err

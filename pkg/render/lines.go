@@ -27,6 +27,8 @@ type manifestFile struct {
 	// simple says that the documents are the objects that kustomize would make of the file: no list
 	// to take apart, no anchor that could not be resolved, no line ends to convert.
 	simple bool
+	// reserved says that the file writes what kustomize takes for its own notes.
+	reserved bool
 
 	full sync.Once
 	// nodes are what kustomize's own reader makes of the file.
@@ -54,6 +56,7 @@ func (s *Source) manifestAt(file string) *manifestFile {
 			return
 		}
 		m.simple = !bytes.ContainsRune(data, '\r') && !bytes.HasPrefix(data, []byte("\xef\xbb\xbf"))
+		m.reserved = reserved(data)
 		for _, part := range split(data) {
 			m.add(file, part)
 		}
@@ -172,16 +175,16 @@ func identities(n *yaml.Node, before int) []document {
 		}
 		switch key.Value {
 		case "apiVersion":
-			d.APIVersion = val.Value
+			d.APIVersion = written(val)
 		case "kind":
-			d.Kind = val.Value
+			d.Kind = written(val)
 		case "metadata":
 			for j := 0; j+1 < len(val.Content) && val.Kind == yaml.MappingNode; j += 2 {
 				switch val.Content[j].Value {
 				case "name":
-					d.Name = val.Content[j+1].Value
+					d.Name = written(val.Content[j+1])
 				case "namespace":
-					d.Namespace = val.Content[j+1].Value
+					d.Namespace = written(val.Content[j+1])
 				}
 			}
 		case "items":
@@ -192,6 +195,17 @@ func identities(n *yaml.Node, before int) []document {
 		return items(list, before)
 	}
 	return []document{d}
+}
+
+// written is the text of a field: that of its anchor, and none for a null.
+func written(n *yaml.Node) string {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Tag == "!!null" {
+		return ""
+	}
+	return n.Value
 }
 
 func items(list *yaml.Node, before int) []document {

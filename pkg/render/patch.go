@@ -67,6 +67,9 @@ func (d *assembly) patch(parts []*part, dir string, p kustypes.Patch) ([]*part, 
 		}
 		text = string(data)
 	}
+	if reserved([]byte(text)) {
+		return nil, false
+	}
 	if isOperations(text) {
 		return parts, p.Target != nil && operate(parts, p.Target, text)
 	}
@@ -92,6 +95,9 @@ func (d *assembly) patchByName(parts []*part, dir, entry string) ([]*part, bool)
 			return nil, false
 		}
 		text = string(data)
+	}
+	if reserved([]byte(text)) {
+		return nil, false
 	}
 	t := d.src.patchText(text)
 	return present(parts, t.ok && mergeByName(parts, t.clean))
@@ -182,7 +188,16 @@ func operate(parts []*part, target *kustypes.Selector, text string) bool {
 	}
 	return each(len(chosen), func(i int) bool {
 		chosen[i].remember()
-		return chosen[i].res.ApplyFilter(patchjson6902.Filter{Patch: text}) == nil
+		res := chosen[i].res
+		hashed := res.NeedHashSuffix()
+		if res.ApplyFilter(patchjson6902.Filter{Patch: text}) != nil {
+			return false
+		}
+		if hashed {
+			// Kustomize keeps this note for itself through a patch that writes all annotations anew.
+			res.EnableHashSuffix()
+		}
+		return true
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resource"
 	kustypes "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
@@ -34,7 +35,7 @@ func identity(n *kyaml.RNode) Identity {
 }
 
 func scalar(n *kyaml.RNode, field string) string {
-	if f := n.Field(field); f != nil && f.Value != nil {
+	if f := n.Field(field); f != nil && !kyaml.IsMissingOrNull(f.Value) {
 		return f.Value.YNode().Value
 	}
 	return ""
@@ -72,7 +73,7 @@ func (b *builder) plain(kus *kustypes.Kustomization) ([]Object, bool) {
 	var out []Object
 	for _, file := range files {
 		m := b.src.manifestAt(file)
-		if m.err != nil {
+		if m.err != nil || m.reserved {
 			return nil, false
 		}
 		more, ok := b.objectsOf(file, m, seen)
@@ -85,11 +86,14 @@ func (b *builder) plain(kus *kustypes.Kustomization) ([]Object, bool) {
 }
 
 // names tells whether objects may clash: the same version, kind and name may, unless both
-// namespaces are given and differ.
+// namespaces are given and differ, and the kind is none of those that have no namespace.
 type names map[Identity][]string
 
 func (n names) clash(id Identity) bool {
 	ns := id.Namespace
+	if group, version := resid.ParseGroupVersion(id.APIVersion); resid.NewGvk(group, version, id.Kind).IsClusterScoped() {
+		ns = ""
+	}
 	id.Namespace = ""
 	others := n[id]
 	n[id] = append(others, ns)

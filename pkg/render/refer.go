@@ -95,7 +95,7 @@ func candidates(parts []*part, kind string) (resmap.ResMap, bool) {
 
 // noted is a copy of the object with kustomize's notes about the identities it had.
 func (p *part) noted() (*resource.Resource, error) {
-	r := p.res.DeepCopy()
+	r, out := p.res.DeepCopy(), p.res.DeepCopy()
 	be := func(id resid.ResId) error {
 		r.SetKind(id.Kind)
 		return errors.Join(r.SetName(id.Name), r.SetNamespace(id.Namespace))
@@ -106,5 +106,9 @@ func (p *part) noted() (*resource.Resource, error) {
 		}
 		r.StorePreviousId()
 	}
-	return r, be(p.res.CurId())
+	if len(p.before) == 0 {
+		return out, nil
+	}
+	// Only the notes are taken over: to name the object anew would drop an empty namespace.
+	return out, out.SetAnnotations(r.GetAnnotations())
 }

@@ -53,7 +53,7 @@ func (d *assembly) replacements(dir string, f kustypes.ReplacementField) ([]kust
 		return nil, false
 	}
 	data, err := d.src.tree.ReadFile(path.Join(dir, f.Path))
-	if err != nil {
+	if err != nil || reserved(data) {
 		return nil, false
 	}
 	var list []kustypes.Replacement
