@@ -24,6 +24,10 @@ func (d *assembly) transform(parts []*part, kus *kustypes.Kustomization) bool {
 	if len(k.CommonAnnotations)+len(k.Images)+len(k.Replicas) == 0 && metadataOnly(k.Labels) {
 		return setLabels(parts, k.Labels)
 	}
+	if len(parts) == 0 && len(k.Replicas) > 0 {
+		// Kustomize takes no replicas for what is not there.
+		return false
+	}
 	built, ok := d.alone(parts, k, func(p *part) (*resource.Resource, error) {
 		r := p.res.DeepCopy()
 		r.RemoveBuildAnnotations()

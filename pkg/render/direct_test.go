@@ -3,6 +3,7 @@ package render_test
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,4 +80,40 @@ func build(t *testing.T, dir, folder string, opts render.Options) []any {
 		out = append(out, o.File, o.Object)
 	}
 	return out
+}
+
+// TestBuildsShareAFolder builds one folder many times at once: a build changes nothing that others read.
+func TestBuildsShareAFolder(t *testing.T) {
+	dir := t.TempDir()
+	const text = `generatorOptions: {labels: {all: a}, annotations: {all: a}, immutable: true}
+configMapGenerator:
+- {name: one, literals: [a=1], options: {labels: {own: b}, annotations: {own: b}}}
+`
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [below]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "below"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "below", "kustomization.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := repo.Open(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := render.NewSource(tree, ".", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			res, err := src.Build(t.Context(), &unstructured.Unstructured{Object: map[string]any{}}, render.Options{})
+			if err != nil || len(res.Objects) != 1 || len(res.Faults) > 0 {
+				t.Errorf("built %v, %v", res, err)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/resource"
 	kustypes "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 )
 
 // generate adds what the generators of a kustomization file make. It knows those that create.
@@ -21,25 +23,44 @@ func (d *assembly) generate(parts []*part, dir string, kus *kustypes.Kustomizati
 	loader := kv.NewLoader(files{d.src, dir}, provider.NewDefaultDepProvider().GetFieldValidator())
 	from := d.src.tree.Origin(d.kustomizationFileOf(dir))
 	add := func(r *resource.Resource, err error) bool {
-		if err != nil {
+		if err != nil || known(parts, r.CurId()) {
 			return false
 		}
 		parts = append(parts, &part{res: r, file: from})
 		return true
 	}
 	for _, args := range kus.ConfigMapGenerator {
-		args.Options = kustypes.MergeGlobalOptionsIntoLocal(args.Options, kus.GeneratorOptions)
+		args.Options = options(args.Options, kus.GeneratorOptions)
 		if !creates(args.GeneratorArgs) || !add(d.src.factory.MakeConfigMap(loader, &args)) {
 			return nil, false
 		}
 	}
 	for _, args := range kus.SecretGenerator {
-		args.Options = kustypes.MergeGlobalOptionsIntoLocal(args.Options, kus.GeneratorOptions)
+		args.Options = options(args.Options, kus.GeneratorOptions)
 		if !creates(args.GeneratorArgs) || !add(d.src.factory.MakeSecret(loader, &args)) {
 			return nil, false
 		}
 	}
 	return parts, true
+}
+
+// known reports whether an object bears the identity of a generated one, or did before: kustomize then
+// takes the two for one.
+func known(parts []*part, id resid.ResId) bool {
+	return slices.ContainsFunc(parts, func(p *part) bool {
+		return id.Equals(p.res.CurId()) || slices.ContainsFunc(p.before, id.Equals)
+	})
+}
+
+// options are a generator's own over those for all. Kustomize writes the latter into the former, which
+// other builds read at the same time.
+func options(own, all *kustypes.GeneratorOptions) *kustypes.GeneratorOptions {
+	if own == nil || all == nil {
+		return kustypes.MergeGlobalOptionsIntoLocal(own, all)
+	}
+	fresh := *own
+	fresh.Labels, fresh.Annotations = maps.Clone(own.Labels), maps.Clone(own.Annotations)
+	return kustypes.MergeGlobalOptionsIntoLocal(&fresh, all)
 }
 
 func creates(g kustypes.GeneratorArgs) bool {
