@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -58,5 +59,15 @@ func (b *builder) explain(err error) error {
 			}
 		}
 	}
-	return &BuildError{Dir: b.res.Dir, Err: err}
+	return &BuildError{Dir: b.res.Dir, Err: &steadyError{err}}
 }
+
+// pointer is how kustomize prints a generator in an error.
+var pointer = regexp.MustCompile(`&\{0x[0-9a-f]+ <nil>\}: `)
+
+// steadyError leaves out of an error what differs from run to run.
+type steadyError struct{ error }
+
+func (e *steadyError) Error() string { return pointer.ReplaceAllString(e.error.Error(), "") }
+
+func (e *steadyError) Unwrap() error { return e.error }
