@@ -63,7 +63,7 @@ func (b *builder) explain(err error) error {
 }
 
 // pointer is how kustomize prints a generator in an error.
-var pointer = regexp.MustCompile(`&\{0x[0-9a-f]+ <nil>\}: `)
+var pointer = regexp.MustCompile(`&\{0x[0-9a-f]+ (?:<nil>|0x[0-9a-f]+)\}: `)
 
 // steadyError leaves out of an error what differs from run to run.
 type steadyError struct{ error }
