@@ -29,7 +29,7 @@ func hint(err error) string {
 		return "add --path " + e.Paths[0]
 	}
 	if _, ok := errors.AsType[*tiers.PathNotFoundError](err); ok {
-		return "--path is the folder that Flux syncs, from the top of the repository; without it standup looks for one"
+		return "--path is the folder that Flux syncs, from the top of the repository or the current folder; without it standup looks for one"
 	}
 	if _, ok := errors.AsType[*tiers.NoEntryError](err); ok {
 		return "name the folder that Flux syncs with --path"

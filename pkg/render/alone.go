@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -28,19 +29,29 @@ func (d *assembly) transform(parts []*part, kus *kustypes.Kustomization) bool {
 		// Kustomize takes no replicas for what is not there.
 		return false
 	}
-	built, ok := d.alone(parts, k, func(p *part) (*resource.Resource, error) {
+	give := func(p *part) (*resource.Resource, error) {
 		r := p.res.DeepCopy()
 		r.RemoveBuildAnnotations()
 		return r, nil
-	}, nil)
-	for i, r := range built {
-		if parts[i].res.NeedHashSuffix() {
-			r.EnableHashSuffix()
-		}
-		parts[i].res = r
 	}
-	return ok
+	for chunk := range slices.Chunk(parts, chunkSize) {
+		built, ok := d.alone(chunk, k, give, nil)
+		if !ok {
+			return false
+		}
+		for i, r := range built {
+			if chunk[i].res.NeedHashSuffix() {
+				r.EnableHashSuffix()
+			}
+			chunk[i].res = r
+		}
+	}
+	return true
 }
+
+// chunkSize is how many objects kustomize is given at once where each is on its own: it compares all
+// with all.
+const chunkSize = 200
 
 // alone builds objects with kustomize in a folder of their own, with the settings of kus and files of
 // configuration. give is how kustomize is to see them. What is built is in the order of parts.

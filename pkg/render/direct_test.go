@@ -1,8 +1,10 @@
 package render_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -116,4 +118,26 @@ configMapGenerator:
 		})
 	}
 	wg.Wait()
+}
+
+// TestManyObjectsInOneFolder is about folders of which kustomize is given a part at a time.
+func TestManyObjectsInOneFolder(t *testing.T) {
+	dir := t.TempDir()
+	var objects strings.Builder
+	for i := range 450 {
+		fmt.Fprintf(&objects, "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d%d}\nspec: {template: {spec: {containers: [{name: c, image: web}]}}}\n", i)
+	}
+	files := map[string]string{
+		"kustomization.yaml": "namespace: shop\nresources: [objects.yaml]\nlabels: [{pairs: {a: b}, includeSelectors: true}]\nimages: [{name: web, newTag: \"2\"}]\n",
+		"objects.yaml":       objects.String(),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, got := build(t, dir, ".", render.Options{Kustomize: true}), build(t, dir, ".", render.Options{})
+	if d := cmp.Diff(want, got); d != "" || len(want) != 900 {
+		t.Errorf("%d (-kustomize +direct):\n%s", len(want), d)
+	}
 }

@@ -179,31 +179,51 @@ func (l *loader) sorted() []*state {
 
 // build renders tiers on all cores.
 func (l *loader) build(ctx context.Context, batch []*state) error {
-	work := make(chan *state)
-	var wg sync.WaitGroup
 	opts := render.Options{Lookup: l.lookup, Vars: l.opts.Vars, AllowRemoteBases: l.opts.AllowRemoteBases}
 	if !l.opts.Objects {
 		opts.Want = l.wanted.want
 	}
-	for range min(runtime.GOMAXPROCS(0), len(batch)) {
-		wg.Go(func() {
-			for s := range work {
-				s.built = true
-				switch {
-				case s.look != nil:
-					s.src.Finish(s.look, s.raw, opts)
-					s.res, s.look = s.look, nil
-				case s.src != nil:
-					s.res, s.err = s.src.Build(ctx, s.raw, opts)
-				}
-			}
-		})
-	}
+	work := make(chan *state, len(batch))
 	for _, s := range batch {
 		work <- s
 	}
 	close(work)
-	wg.Wait()
+	return unlessDone(ctx, func() {
+		var wg sync.WaitGroup
+		for range min(runtime.GOMAXPROCS(0), len(batch)) {
+			wg.Go(func() {
+				for s := range work {
+					s.build(ctx, opts)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func (s *state) build(ctx context.Context, opts render.Options) {
+	s.built = true
+	switch {
+	case s.look != nil:
+		s.src.Finish(s.look, s.raw, opts)
+		s.res, s.look = s.look, nil
+	case s.src != nil:
+		s.res, s.err = s.src.Build(ctx, s.raw, opts)
+	}
+}
+
+// unlessDone waits for f, or for the end of ctx: kustomize cannot be interrupted, and an interrupted
+// load is over whatever still becomes of its builds.
+func unlessDone(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 	return ctx.Err()
 }
 

@@ -35,9 +35,13 @@ func (l *loader) start(ctx context.Context) error {
 			return l.wanted.want(id) || strings.HasPrefix(id.APIVersion, "source.toolkit.fluxcd.io/")
 		}
 	}
-	first, err := whole.Build(ctx, bareKustomization(entry.Path), look)
-	if err != nil {
+	var first *render.Result
+	var failed error
+	if err := unlessDone(ctx, func() { first, failed = whole.Build(ctx, bareKustomization(entry.Path), look) }); err != nil {
 		return err
+	}
+	if failed != nil {
+		return failed
 	}
 	if err := unreadableEntry(first); err != nil {
 		return err
