@@ -2,8 +2,7 @@ package render_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,27 +22,18 @@ func TestDirectIsKustomize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	files := map[string]string{}
+	var folders []string
 	for _, f := range ar.Files {
-		name := filepath.Join(dir, f.Name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
+		files[f.Name] = string(f.Data)
+		if folder, _, _ := strings.Cut(f.Name, "/"); folder != "base" && !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
 		}
-		if err := os.WriteFile(name, f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	folders, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, folder := range folders {
-		if folder.Name() == "base" {
-			continue
-		}
-		t.Run(folder.Name(), func(t *testing.T) {
-			want := build(t, dir, folder.Name(), render.Options{Kustomize: true})
-			got := build(t, dir, folder.Name(), render.Options{})
+		t.Run(folder, func(t *testing.T) {
+			want := build(t, files, folder, render.Options{Kustomize: true})
+			got := build(t, files, folder, render.Options{})
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("(-kustomize +direct):\n%s", d)
 			}
@@ -54,23 +44,29 @@ func TestDirectIsKustomize(t *testing.T) {
 	}
 }
 
-// build writes what comes of a folder: faults, then each object and its file.
-func build(t *testing.T, dir, folder string, opts render.Options) []any {
+// source makes an artifact of files.
+func source(t *testing.T, files map[string]string) *render.Source {
 	t.Helper()
-	tree, err := repo.Open(dir, "")
+	data := map[string][]byte{}
+	for name, text := range files {
+		data[name] = []byte(text)
+	}
+	src, err := render.NewSource(repo.FromFiles(data), ".", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, err := render.NewSource(tree, ".", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	return src
+}
+
+// build writes what comes of a folder: faults, then each object and its file.
+func build(t *testing.T, files map[string]string, folder string, opts render.Options) []any {
+	t.Helper()
 	ks := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
 		"metadata": map[string]any{"name": "x", "namespace": "flux-system"},
 		"spec":     map[string]any{"path": folder},
 	}}
-	res, err := src.Build(t.Context(), ks, opts)
+	res, err := source(t, files).Build(t.Context(), ks, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,28 +82,13 @@ func build(t *testing.T, dir, folder string, opts render.Options) []any {
 
 // TestBuildsShareAFolder builds one folder many times at once: a build changes nothing that others read.
 func TestBuildsShareAFolder(t *testing.T) {
-	dir := t.TempDir()
-	const text = `generatorOptions: {labels: {all: a}, annotations: {all: a}, immutable: true}
+	src := source(t, map[string]string{
+		"kustomization.yaml": "resources: [below]\n",
+		"below/kustomization.yaml": `generatorOptions: {labels: {all: a}, annotations: {all: a}, immutable: true}
 configMapGenerator:
 - {name: one, literals: [a=1], options: {labels: {own: b}, annotations: {own: b}}}
-`
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [below]\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "below"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "below", "kustomization.yaml"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	tree, err := repo.Open(dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, err := render.NewSource(tree, ".", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+`,
+	})
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
@@ -122,7 +103,6 @@ configMapGenerator:
 
 // TestManyObjectsInOneFolder is about folders of which kustomize is given a part at a time.
 func TestManyObjectsInOneFolder(t *testing.T) {
-	dir := t.TempDir()
 	var objects strings.Builder
 	for i := range 450 {
 		fmt.Fprintf(&objects, "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d%d}\nspec: {template: {spec: {containers: [{name: c, image: web}]}}}\n", i)
@@ -131,12 +111,7 @@ func TestManyObjectsInOneFolder(t *testing.T) {
 		"kustomization.yaml": "namespace: shop\nresources: [objects.yaml]\nlabels: [{pairs: {a: b}, includeSelectors: true}]\nimages: [{name: web, newTag: \"2\"}]\n",
 		"objects.yaml":       objects.String(),
 	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, got := build(t, dir, ".", render.Options{Kustomize: true}), build(t, dir, ".", render.Options{})
+	want, got := build(t, files, ".", render.Options{Kustomize: true}), build(t, files, ".", render.Options{})
 	if d := cmp.Diff(want, got); d != "" || len(want) != 900 {
 		t.Errorf("%d (-kustomize +direct):\n%s", len(want), d)
 	}

@@ -3,8 +3,6 @@ package render_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,18 +30,8 @@ func FuzzDirectIsKustomize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), pieces: pieces, files: map[string]string{}, ids: map[string]int{}}
 		w.folder("top", 0, false)
-		dir := t.TempDir()
-		for name, text := range w.files {
-			full := filepath.Join(dir, name)
-			if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want := build(t, dir, "top", render.Options{Kustomize: true})
-		got := build(t, dir, "top", render.Options{})
+		want := build(t, w.files, "top", render.Options{Kustomize: true})
+		got := build(t, w.files, "top", render.Options{})
 		for i := range min(len(want), len(got)) {
 			if file, ok := want[i].(string); ok && strings.HasSuffix(file, "/kustomization.yaml") {
 				// A patch that writes all annotations anew takes kustomize's note of the file with it.
