@@ -53,12 +53,20 @@ func (w *world) inputRace(r inputRace) Finding {
 // inputFinding is a finding at one tier that names the inputs and where they come from.
 func (w *world) inputFinding(r inputRace, at int) Finding {
 	f := w.at(inputNotUpstream, at, nil)
-	for n, in := range r.inputs {
-		f.Objects = append(f.Objects, in.ref.String())
-		f.Related = append(f.Related, w.locationOf(r.items[n], r.items[n].ID()))
+	f.Objects = r.objects()
+	for _, it := range r.items {
+		f.Related = append(f.Related, w.locationOf(it, it.ID()))
 	}
 	f.Object = f.Objects[0]
 	return f
+}
+
+func (r inputRace) objects() []string {
+	var out []string
+	for _, in := range r.inputs {
+		out = append(out, in.ref.String())
+	}
+	return out
 }
 
 func (r inputRace) fields() []string {
@@ -79,7 +87,7 @@ func (w *world) joinInputRaces(list []inputRace) []Finding {
 		what          string
 	}
 	same := func(r inputRace, parent int) key {
-		return key{parent, r.maker, strings.Join(w.inputFinding(r, r.tier).Objects, " ")}
+		return key{parent, r.maker, strings.Join(r.objects(), " ")}
 	}
 	groups := map[key][]inputRace{}
 	var order []key

@@ -200,15 +200,19 @@ func (b *builder) leaveOut(top *kustypes.Kustomization, f fault) *kustypes.Kusto
 		b.edited[f.dir] = top
 		return top
 	}
-	kus, ok := b.edited[f.dir]
-	if !ok {
-		kus = b.src.kustomization(f.dir).kus
-	}
-	kus = without(kus, f.ref)
+	kus := without(b.asEdited(kustDir{f.dir, b.src.kustomization(f.dir).kus}), f.ref)
 	// Never empty, which kustomize would refuse.
 	kus.BuildMetadata = []string{kustypes.OriginAnnotations}
 	b.edited[f.dir] = kus
 	return top
+}
+
+// asEdited is a kustomization file without the references that were left out of it.
+func (b *builder) asEdited(k kustDir) *kustypes.Kustomization {
+	if edited, ok := b.edited[k.dir]; ok {
+		return edited
+	}
+	return k.kus
 }
 
 // postBuild substitutes variables in every object that does not opt out.

@@ -20,23 +20,21 @@ import (
 // for every build and compares each object with all others after each step.
 //
 // It knows resources, components, generators, patches, the namespace, labels, annotations, images,
-// replicas, replacements, and configurations of name references. It returns false for all else, for whatever is wrong, and
-// where what is renamed has other names than a hash gives: then kustomize builds, and says what it has to say. A test holds its results to
-// kustomize's. The order of the steps is that of accumulateTarget in kustomize's
-// api/internal/target/kusttarget.go.
+// replicas, replacements, and configurations of name references. It returns false for all else, for
+// whatever is wrong, and where what is renamed has other names than a hash gives: then kustomize builds,
+// and says what it has to say. Tests hold its results to kustomize's. The order of the steps is that of
+// accumulateTarget in kustomize's api/internal/target/kusttarget.go.
 func (b *builder) direct(kus *kustypes.Kustomization) (out []Object, ok bool) {
 	if len(b.keep) > 0 || b.c.openapi || b.opts.AllowRemoteBases {
 		return nil, false
 	}
 	for _, k := range b.c.kustomizations {
-		if edited, ok := b.edited[k.dir]; ok {
-			k.kus = edited
-		}
 		if file := b.src.kustomization(k.dir); file != nil && file.reserved {
 			return nil, false
 		}
-		if !directly(k.kus) || len(b.src.kustomizationFiles(k.dir)) > 1 ||
-			slices.ContainsFunc(k.kus.Configurations, func(c string) bool { return !b.src.namesOnly(path.Join(k.dir, c)) }) {
+		now := b.asEdited(k)
+		if !directly(now) || len(b.src.kustomizationFiles(k.dir)) > 1 ||
+			slices.ContainsFunc(now.Configurations, func(c string) bool { return !b.src.namesOnly(path.Join(k.dir, c)) }) {
 			return nil, false
 		}
 	}
@@ -112,6 +110,11 @@ func (p *part) object() (*unstructured.Unstructured, bool) {
 
 func (p *part) remember() { p.before = append(p.before, p.res.CurId()) }
 
+// ever reports whether one of the identities matches that the object has or had.
+func (p *part) ever(match func(resid.ResId) bool) bool {
+	return match(p.res.CurId()) || slices.ContainsFunc(p.before, match)
+}
+
 func (p *part) original() resid.ResId {
 	if len(p.before) > 0 {
 		return p.before[0]
@@ -166,10 +169,7 @@ func (d *assembly) folder(parts []*part, dir, kind string, above []string) ([]*p
 	if k == nil || k.err != nil {
 		return nil, false
 	}
-	kus, real := k.kus, d.real(dir)
-	if edited, ok := d.edited[dir]; ok {
-		kus = edited
-	}
+	kus, real := d.asEdited(kustDir{dir, k.kus}), d.real(dir)
 	if (kus.Kind == kustypes.ComponentKind) != (kind == kustypes.ComponentKind) || slices.ContainsFunc(above, func(a string) bool { return holds(real, d.real(a)) }) {
 		return nil, false
 	}

@@ -47,9 +47,7 @@ func (d *assembly) generate(parts []*part, dir string, kus *kustypes.Kustomizati
 // known reports whether an object bears the identity of a generated one, or did before: kustomize then
 // takes the two for one.
 func known(parts []*part, id resid.ResId) bool {
-	return slices.ContainsFunc(parts, func(p *part) bool {
-		return id.Equals(p.res.CurId()) || slices.ContainsFunc(p.before, id.Equals)
-	})
+	return slices.ContainsFunc(parts, func(p *part) bool { return p.ever(id.Equals) })
 }
 
 // options are a generator's own over those for all. Kustomize writes the latter into the former, which

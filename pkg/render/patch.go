@@ -155,7 +155,7 @@ func mergeByName(parts []*part, patches []*resource.Resource) bool {
 		id := patch.OrgId()
 		var found []*part
 		for _, p := range parts {
-			if slices.ContainsFunc(append(slices.Clone(p.before), p.res.CurId()), id.Equals) {
+			if p.ever(id.Equals) {
 				found = append(found, p)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	kustypes "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -25,7 +26,7 @@ func (d *assembly) rename(parts []*part) bool {
 	}
 	var few []*part
 	for _, p := range parts {
-		if !p.called(names) && !holdsScalar(p.res.YNode(), names) {
+		if !p.ever(func(id resid.ResId) bool { return names[id.Name] }) && !holdsScalar(p.res.YNode(), names) {
 			continue
 		}
 		if slices.ContainsFunc(references(), func(r reference) bool { return r.in.Kind == p.res.GetKind() }) {
@@ -40,19 +41,6 @@ func (d *assembly) rename(parts []*part) bool {
 	return ok
 }
 
-// called reports whether the object bears one of the names, or did before.
-func (p *part) called(names map[string]bool) bool {
-	if names[p.res.GetName()] {
-		return true
-	}
-	for _, id := range p.before {
-		if names[id.Name] {
-			return true
-		}
-	}
-	return false
-}
-
 func holdsScalar(n *kyaml.Node, values map[string]bool) bool {
 	return n.Kind == kyaml.ScalarNode && values[n.Value] ||
 		slices.ContainsFunc(n.Content, func(c *kyaml.Node) bool { return holdsScalar(c, values) })
@@ -62,7 +50,7 @@ func holdsScalar(n *kyaml.Node, values map[string]bool) bool {
 func (d *assembly) configurations() []string {
 	var out []string
 	for _, k := range d.c.kustomizations {
-		for _, ref := range k.kus.Configurations {
+		for _, ref := range d.asEdited(k).Configurations {
 			if name := path.Join(k.dir, ref); !slices.Contains(out, name) {
 				out = append(out, name)
 			}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -88,15 +89,7 @@ func settle(nodes []node, members []int, heights []float64, columns, rows int) {
 	for _, m := range members {
 		heights[m] = mean(nodes[m].near, heights)
 	}
-	slices.SortStableFunc(members, func(a, b int) int {
-		switch {
-		case heights[a] < heights[b]:
-			return -1
-		case heights[a] > heights[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(heights[a], heights[b]) })
 	wanted := make([]float64, 0, lines(len(members), columns))
 	for line := range slices.Chunk(members, columns) {
 		wanted = append(wanted, mean(line, heights))

@@ -161,10 +161,10 @@ func moveCases() map[string]moveCase {
 		"opts-out": {
 			tiers("a7-old", plain), tiers("b7-new", plain), "a7-old", "b7-new", ", annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}",
 		},
-		"orphaned":   {tiers("a8-old", tier("  deletionPolicy: Orphan\n")), tiers("b8-new", plain), "a8-old", "b8-new", ""},
-		"no-order":   {tiers("a9-old", plain, "b9-to", plain), tiers("a9-old", plain, "b9-to", plain), "a9-old", "b9-to", ""},
-		"to-new":     {tiers("a10-old", plain), tiers("a10-old", plain, "b10-new", plain), "a10-old", "b10-new", ""},
-		"new-parent": {tiers("a11-old", plain, "b11-dep", plain), tiers("a11-new", tier("", "b11-dep"), "b11-dep", plain), "a11-old", "a11-new", ""},
+		"orphaned":            {tiers("a8-old", tier("  deletionPolicy: Orphan\n")), tiers("b8-new", plain), "a8-old", "b8-new", ""},
+		"no-order":            {tiers("a9-old", plain, "b9-to", plain), tiers("a9-old", plain, "b9-to", plain), "a9-old", "b9-to", ""},
+		"to-new":              {tiers("a10-old", plain), tiers("a10-old", plain, "b10-new", plain), "a10-old", "b10-new", ""},
+		"new-waits-for-third": {tiers("a11-old", plain, "b11-dep", plain), tiers("a11-new", tier("", "b11-dep"), "b11-dep", plain), "a11-old", "a11-new", ""},
 	}
 }
 
