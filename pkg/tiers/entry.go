@@ -40,6 +40,9 @@ func FindEntries(tree *repo.Tree) ([]Entry, error) {
 		return nil, err
 	}
 	if len(f.found) == 0 {
+		for _, m := range f.others {
+			f.documents(m.name, m.data)
+		}
 		f.found = f.byConvention()
 	}
 	slices.SortFunc(f.found, func(a, b Entry) int {
@@ -58,6 +61,14 @@ type finder struct {
 	kustomizations []written
 	// clusters are the folders below one called clusters that kustomize can build.
 	clusters []string
+	// others are the manifests with Kustomizations that only matter where there is no sync object.
+	others []manifest
+}
+
+// manifest is a file and its content.
+type manifest struct {
+	name string
+	data []byte
 }
 
 // written is a Kustomization as a file writes it.
@@ -111,9 +122,19 @@ func (f *finder) file(name string, data []byte) {
 	flux := bytes.Contains(data, []byte(kustomizeGroup+"/")) && bytes.Contains(data, []byte("path:"))
 	instance := bytes.Contains(data, []byte("sync:")) &&
 		(bytes.Contains(data, []byte("FluxInstance")) || bytes.Contains(data, []byte("instance:")))
-	if !flux && !instance {
-		return
+	switch {
+	case instance, flux && path.Base(name) == syncFile:
+		f.documents(name, data)
+	case flux:
+		f.others = append(f.others, manifest{name, data})
 	}
+}
+
+// syncFile is what flux bootstrap calls the file with the sync object.
+const syncFile = "gotk-sync.yaml"
+
+// documents looks at the documents of a manifest.
+func (f *finder) documents(name string, data []byte) {
 	line := 1
 	for _, text := range strings.Split("\n"+string(data), "\n---") {
 		var doc map[string]any
@@ -171,7 +192,7 @@ func (f *finder) selfApplied(e Entry, spec map[string]any) {
 	f.note(e, rel, source)
 	for _, root := range ancestors(path.Dir(e.File)) {
 		full := path.Join(root, rel)
-		if rel != "" && f.isDir(full) && (full == path.Dir(e.File) || strings.HasPrefix(e.File, full+"/")) && path.Base(e.File) == "gotk-sync.yaml" {
+		if rel != "" && f.isDir(full) && (full == path.Dir(e.File) || strings.HasPrefix(e.File, full+"/")) && path.Base(e.File) == syncFile {
 			e.Path, e.Root = full, root
 			f.found = append(f.found, e)
 			return

@@ -159,7 +159,7 @@ func (l *loader) findRoot(objects []render.Object, entry *Entry) error {
 // it: another one may read the same path of another repository.
 func (l *loader) likeSync(s *state, objects []render.Object) int {
 	score := 1
-	if path.Base(s.tier.File) == "gotk-sync.yaml" {
+	if path.Base(s.tier.File) == syncFile {
 		score += 8
 	}
 	if s.tier.Name == s.tier.Kustomization.Spec.SourceRef.Name {
