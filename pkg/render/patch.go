@@ -119,7 +119,13 @@ type patchText struct {
 	once sync.Once
 	ok   bool
 	// whole is the patch as written, clean as ApplySmPatch of kustomize's resmap makes of it.
-	whole, clean []*resource.Resource
+	whole, clean []*smPatch
+}
+
+// smPatch is one strategic merge patch.
+type smPatch struct {
+	*resource.Resource
+	simple bool
 }
 
 func (s *Source) patchText(text string) *patchText {
@@ -142,7 +148,8 @@ func (s *Source) patchText(text string) *patchText {
 			if clean.CopyMergeMetaDataFieldsFrom(r) != nil {
 				return
 			}
-			t.whole, t.clean = append(t.whole, r), append(t.clean, clean)
+			t.whole = append(t.whole, &smPatch{r, isSimple(r)})
+			t.clean = append(t.clean, &smPatch{clean, isSimple(clean)})
 		}
 		t.ok = true
 	})
@@ -150,7 +157,7 @@ func (s *Source) patchText(text string) *patchText {
 }
 
 // mergeByName merges each patch into the one object that it names, which may bear the name no more.
-func mergeByName(parts []*part, patches []*resource.Resource) bool {
+func mergeByName(parts []*part, patches []*smPatch) bool {
 	for _, patch := range patches {
 		id := patch.OrgId()
 		var found []*part
@@ -159,7 +166,14 @@ func mergeByName(parts []*part, patches []*resource.Resource) bool {
 				found = append(found, p)
 			}
 		}
-		if len(found) != 1 || found[0].res.ApplySmPatch(patch.DeepCopy()) != nil {
+		if len(found) != 1 {
+			return false
+		}
+		res := found[0].res
+		if res.GetGvk() == patch.GetGvk() && patch.simple && mergeSimply(res, patch.Resource) {
+			continue
+		}
+		if res.ApplySmPatch(patch.DeepCopy()) != nil {
 			return false
 		}
 	}
@@ -167,13 +181,17 @@ func mergeByName(parts []*part, patches []*resource.Resource) bool {
 }
 
 // mergeSelected merges a patch into all objects that a target selects.
-func mergeSelected(parts []*part, target *kustypes.Selector, patch *resource.Resource) bool {
+func mergeSelected(parts []*part, target *kustypes.Selector, patch *smPatch) bool {
 	chosen, ok := selected(parts, target)
 	if !ok {
 		return false
 	}
 	return each(len(chosen), func(i int) bool {
-		own, res := patch.DeepCopy(), chosen[i].res
+		res := chosen[i].res
+		if patch.simple && mergeSimply(res, patch.Resource) {
+			return true
+		}
+		own := patch.DeepCopy()
 		own.SetGvk(res.GetGvk())
 		own.SetKind(patch.GetKind())
 		return res.ApplySmPatch(own) == nil
