@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	kustypes "sigs.k8s.io/kustomize/api/types"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
 // maxExpanded is how many nodes a YAML document may have once its aliases are written out. Kustomize
@@ -155,4 +156,26 @@ func fieldLine(err error, text []byte) int {
 		}
 	}
 	return 0
+}
+
+// writeOut puts what it stands for in the place of each alias, as DeAnchor of kyaml/yaml/alias.go does,
+// and reports whether it could. Kustomize's way copies every mapping with all that is in it, for the sake of keys
+// that are merged; it is taken only where the text has such.
+func writeOut(top *yaml.Node, text []byte) bool {
+	if bytes.Contains(text, []byte("<<")) {
+		return kyaml.NewRNode(top).DeAnchor() == nil
+	}
+	withoutAliases(top)
+	return true
+}
+
+func withoutAliases(n *yaml.Node) *yaml.Node {
+	n.Anchor = ""
+	if n.Kind == yaml.AliasNode {
+		return kyaml.CopyYNode(withoutAliases(n.Alias))
+	}
+	for i, c := range n.Content {
+		n.Content[i] = withoutAliases(c)
+	}
+	return n
 }

@@ -93,7 +93,7 @@ func (m *manifestFile) add(file string, part chunk) {
 		m.err = &FileError{File: file, Line: n.Line + part.line, Err: fmt.Errorf("mapping key %q is given twice", n.Value)}
 	}
 	docs := identities(top, part.line)
-	if bytes.IndexByte(part.text, '&') >= 0 && anchored(top) && kyaml.NewRNode(top).DeAnchor() != nil {
+	if bytes.IndexByte(part.text, '&') >= 0 && anchored(top) && !writeOut(top, part.text) {
 		m.simple = false
 	}
 	if len(docs) != 1 || docs[0].node != top || strings.HasSuffix(docs[0].Kind, "List") {
