@@ -185,6 +185,10 @@ func remote(ref string) bool {
 		strings.HasPrefix(low, "git@") || strings.Contains(low, "?ref=")
 }
 
+func (w *walker) lineOf(file, text string) int {
+	return w.src.lineOf(w.src.tree.Origin(file), text)
+}
+
 // file follows a reference that must be a file.
 func (w *walker) file(dir, file, ref string) {
 	switch name := path.Join(dir, ref); {
@@ -194,7 +198,7 @@ func (w *walker) file(dir, file, ref string) {
 	case w.src.isFile(name) || w.src.isDir(name):
 		w.add(name)
 	default:
-		e := &ReferenceError{File: file, Line: w.src.lineOf(file, ref), Ref: ref}
+		e := &ReferenceError{File: file, Line: w.lineOf(file, ref), Ref: ref}
 		if _, err := w.src.tree.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			e.Err = err
 		}
@@ -219,7 +223,7 @@ func (w *walker) follow(dir, file, ref string) {
 	k := w.src.kustomization(name)
 	switch {
 	case k == nil:
-		w.fault(dir, ref, &ReferenceError{File: file, Line: w.src.lineOf(file, ref), Ref: path.Join(ref, "kustomization.yaml")})
+		w.fault(dir, ref, &ReferenceError{File: file, Line: w.lineOf(file, ref), Ref: path.Join(ref, "kustomization.yaml")})
 	case k.err != nil:
 		w.fault(dir, ref, k.err)
 	default:
@@ -244,7 +248,7 @@ func (w *walker) link(name string) {
 
 func (w *walker) fetch(dir, file, ref string) {
 	if !w.allowed {
-		w.fault(dir, ref, &ReferenceError{File: file, Line: w.src.lineOf(file, ref), Ref: ref, Remote: true})
+		w.fault(dir, ref, &ReferenceError{File: file, Line: w.lineOf(file, ref), Ref: ref, Remote: true})
 	}
 }
 
@@ -263,7 +267,7 @@ func (w *walker) plugin(dir, file, ref string) {
 	}
 	for _, u := range urls(text) {
 		if !w.allowed {
-			w.fault(dir, ref, &ReferenceError{File: file, Line: w.src.lineOf(file, u), Ref: u, Remote: true})
+			w.fault(dir, ref, &ReferenceError{File: file, Line: w.lineOf(file, u), Ref: u, Remote: true})
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (b *builder) explain(err error) error {
 		seen := map[Identity]string{}
 		for _, file := range b.c.resources {
 			for _, d := range b.src.manifestAt(file).docs {
-				at := fmt.Sprintf("%s:%d", file, d.line)
+				at := fmt.Sprintf("%s:%d", b.src.tree.Origin(file), d.line)
 				if first, ok := seen[d.Identity]; ok {
 					id := d.Kind + "/" + d.Name
 					if d.Namespace != "" {

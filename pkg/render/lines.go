@@ -36,12 +36,22 @@ type manifestFile struct {
 	ferr  error
 }
 
-// manifestAt parses a file. Its error is what makes the file no YAML, a *FileError where the parser
-// tells.
-func (s *Source) manifestAt(file string) *manifestFile {
-	v, ok := s.manifests.Load(file)
+// manifestAt parses a file of the source's tree. Its error is what makes the file no YAML, a *FileError where the
+// parser tells.
+func (s *Source) manifestAt(file string) *manifestFile { return s.parsed(file, file, s.tree.ReadFile) }
+
+// manifestFrom parses a file by the name that it really has, which another file of a composed tree may bear.
+func (s *Source) manifestFrom(origin string) *manifestFile {
+	if !s.tree.Composed() {
+		return s.manifestAt(origin)
+	}
+	return s.parsed("from:"+origin, origin, s.tree.ReadOrigin)
+}
+
+func (s *Source) parsed(key, file string, read func(string) ([]byte, error)) *manifestFile {
+	v, ok := s.manifests.Load(key)
 	if !ok {
-		v, _ = s.manifests.LoadOrStore(file, &manifestFile{})
+		v, _ = s.manifests.LoadOrStore(key, &manifestFile{})
 	}
 	m := v.(*manifestFile)
 	m.once.Do(func() {
@@ -50,7 +60,7 @@ func (s *Source) manifestAt(file string) *manifestFile {
 				m.err = &FileError{File: file, Err: &panicError{r}}
 			}
 		}()
-		data, err := s.tree.ReadOrigin(file)
+		data, err := read(file)
 		if err != nil {
 			m.err = err
 			return
@@ -216,11 +226,11 @@ func items(list *yaml.Node, before int) []document {
 	return out
 }
 
-// line finds where file writes the object that was rendered as kind, namespace and name. Renaming
+// line finds where a file, by the name it really has, writes the object that was rendered as kind, namespace and name. Renaming
 // transformers keep the written name as a part of the new one.
-func (s *Source) line(file, apiVersion, kind, namespace, name string) int {
+func (s *Source) line(origin, apiVersion, kind, namespace, name string) int {
 	best, line := 0, 0
-	for _, d := range s.manifestAt(file).docs {
+	for _, d := range s.manifestFrom(origin).docs {
 		if d.Kind != kind {
 			continue
 		}
@@ -244,9 +254,9 @@ func (s *Source) line(file, apiVersion, kind, namespace, name string) int {
 	return line
 }
 
-// lineOf finds the line of file that holds text; 0 if none does.
-func (s *Source) lineOf(file, text string) int {
-	data, err := s.tree.ReadOrigin(file)
+// lineOf finds the line that holds a text in a file, by the name it really has; 0 if none does.
+func (s *Source) lineOf(origin, text string) int {
+	data, err := s.tree.ReadOrigin(origin)
 	if err != nil {
 		return 0
 	}

@@ -175,3 +175,44 @@ func TestBuildErrors(t *testing.T) {
 		t.Errorf("a build that kustomize refuses: %v, raw %v, %d objects", res.Faults, res.Raw, len(res.Objects))
 	}
 }
+
+// A composed tree, as an ArtifactGenerator makes it, has its files under other names than they are written.
+func TestBuildOfComposedTree(t *testing.T) {
+	tree := repo.FromFiles(map[string][]byte{
+		"src/kustomization.yaml": []byte("resources: [a.yaml, broken.yaml, gone.yaml]\n"),
+		"src/a.yaml":             []byte("# a\n" + configMap("a")),
+		"src/broken.yaml":        []byte("a: b: c\n"),
+		"app/a.yaml":             []byte("# another one\n\n\n" + configMap("a")),
+	})
+	files := map[string]repo.File{}
+	for from, to := range map[string]string{"src/kustomization.yaml": "app/kustomization.yaml", "src/a.yaml": "app/a.yaml", "src/broken.yaml": "app/broken.yaml"} {
+		files[to] = repo.File{Tree: tree, Name: from}
+	}
+	s, err := NewSource(repo.Compose(tree, files), ".", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := build(t, s, map[string]any{"path": "app"})
+	var faults []string
+	for _, f := range res.Faults {
+		faults = append(faults, f.Error())
+		if e, ok := errors.AsType[*ReferenceError](f); ok && e.Line != 1 {
+			t.Errorf("%v: on line %d, want 1", f, e.Line)
+		}
+	}
+	want := []string{
+		"reading app/kustomization.yaml: gone.yaml does not exist",
+		"reading app/broken.yaml:1: mapping values are not allowed in this context",
+	}
+	if diff := cmp.Diff(want, faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"ConfigMap/a src/a.yaml"}, ids(res.Objects)); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if len(res.Objects) == 1 {
+		if line := s.Line(res.Objects[0]); line != 2 {
+			t.Errorf("line %d, want 2", line)
+		}
+	}
+}

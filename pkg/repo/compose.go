@@ -80,6 +80,10 @@ func (c composed) content(n *node) ([]byte, error) {
 	return f.Tree.ReadFile(f.Name)
 }
 
+// Composed reports whether the tree was made of files of others, so that a file's name in it need not be
+// the name it really has.
+func (t *Tree) Composed() bool { return t.base != nil }
+
 // Origin returns the name that a file or folder really has: where a link leads, or what a composed
 // tree copied. Names that do not exist are returned as they are.
 func (t *Tree) Origin(name string) string {
