@@ -20,7 +20,7 @@ import (
 // for every build and compares each object with all others after each step.
 //
 // It knows resources, components, generators, patches, the namespace, labels, annotations, images,
-// replicas, replacements, and configurations of name references. It returns false for all else, for
+// replicas, replacements, configurations of name references, and transformers that set annotations or labels. It returns false for all else, for
 // whatever is wrong, and where what is renamed has other names than a hash gives: then kustomize builds,
 // and says what it has to say. Tests hold its results to kustomize's. The order of the steps is that of
 // accumulateTarget in kustomize's api/internal/target/kusttarget.go.
@@ -90,7 +90,7 @@ func directly(k *kustypes.Kustomization) bool {
 	rest.Patches, rest.PatchesStrategicMerge = nil, nil
 	rest.ConfigMapGenerator, rest.SecretGenerator, rest.GeneratorOptions = nil, nil, nil
 	rest.Labels, rest.CommonLabels, rest.CommonAnnotations, rest.Images, rest.Replicas = nil, nil, nil, nil, nil
-	rest.Configurations, rest.Replacements = nil, nil
+	rest.Configurations, rest.Replacements, rest.Transformers = nil, nil, nil
 	return reflect.DeepEqual(rest, kustypes.Kustomization{})
 }
 
@@ -160,7 +160,9 @@ func (d *assembly) target(parts []*part, dir string, kus *kustypes.Kustomization
 			return nil, false
 		}
 	}
-	return parts, d.setNamespace(parts, kus.Namespace) && d.transform(parts, kus) && d.replace(parts, dir, kus.Replacements) && distinct(parts)
+	ok = d.setNamespace(parts, kus.Namespace) && d.transform(parts, kus) && d.replace(parts, dir, kus.Replacements) &&
+		d.configured(parts, dir, kus.Transformers) && distinct(parts)
+	return parts, ok
 }
 
 // folder builds a folder of the given kind.

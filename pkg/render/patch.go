@@ -110,8 +110,13 @@ func present(parts []*part, ok bool) ([]*part, bool) {
 
 // isOperations tells a list of JSON patch operations from a strategic merge patch.
 func isOperations(text string) bool {
-	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "---"))
-	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "- ")
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line != "" && line != "---" && !strings.HasPrefix(line, "#") {
+			return strings.HasPrefix(line, "[") || line == "-" || strings.HasPrefix(line, "- ")
+		}
+	}
+	return false
 }
 
 // patchText is a strategic merge patch, parsed once however many builds use it. Nobody may change it.
