@@ -30,9 +30,11 @@ func (a *app) auditCommand() *cli.Command {
 		Usage: "prove from git alone that the cluster can come up from cold",
 		Description: `Replays Flux's rules over the rendered tiers, from an empty cluster until nothing moves any more.
 What is left can never come up: each is named with its first cause, how much it blocks, and the
-smallest change to git that mends it. Needs no cluster and no network. What a bootstrap step brings
-before Flux, and findings to live with, are declared in .standup.yaml. Charts that lie in the
-repository are rendered; of others the catalogue knows the kinds, unless --charts fetches them.
+smallest change to git that mends it. Where a step before Flux may have brought what is missing it is
+a warning, and the tiers count as those of which git alone does not tell. Needs no cluster and no
+network. What a bootstrap step brings, and findings to live with, are declared in .standup.yaml.
+Charts that lie in the repository are rendered; of others the catalogue knows the kinds, unless
+--charts fetches them.
 
    standup audit --path clusters/prod                    before a merge; exit 1 on errors
    standup audit -o sarif > standup.sarif                for code scanning

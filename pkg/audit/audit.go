@@ -19,8 +19,11 @@ func Run(g *tiers.Graph, o Options) *Result {
 	var all []Finding
 	r.run()
 	ready, stuck := r.count(), r.down()
+	doubts := doubts{r: r, sure: map[tiers.Key]bool{}}
 	for _, c := range r.causes() {
-		all = append(all, r.findings(c)...)
+		found := r.findings(c)
+		all = append(all, found...)
+		doubts.note(c, found)
 	}
 	told := toldOf(all)
 	all = append(all, w.races(told)...)
@@ -34,9 +37,36 @@ func Run(g *tiers.Graph, o Options) *Result {
 	countRepeats(all)
 	all = filter(all, o)
 	sortFindings(all)
-	res := &Result{Tiers: len(g.Tiers), Ready: ready, Stuck: stuck, Kinds: w.kindTable(), Assumed: w.assumptions()}
+	res := &Result{Tiers: len(g.Tiers), Ready: ready, Stuck: stuck, Unsure: doubts.among(stuck), Kinds: w.kindTable(), Assumed: w.assumptions()}
 	res.Findings, res.Accepted, res.Unused = o.Config.accept(all, o.Now, w.configUse())
 	return res
+}
+
+// doubts tells the tiers that stay down for certain from those of which git alone does not tell.
+type doubts struct {
+	r    *replay
+	sure map[tiers.Key]bool
+}
+
+// note notes whom a cause keeps down, and whether it does for sure: one of its findings at least weighs
+// what its rule weighs.
+func (d doubts) note(c cause, found []Finding) {
+	sure := slices.ContainsFunc(found, func(f Finding) bool { return f.Severity == severityOf(f.Rule) })
+	for _, i := range slices.Concat(c.members, c.blocked) {
+		k := d.r.tiers[i].Key
+		d.sure[k] = d.sure[k] || sure
+	}
+}
+
+// among lists those of some tiers that every cause leaves in doubt.
+func (d doubts) among(list []tiers.Key) []tiers.Key {
+	var out []tiers.Key
+	for _, k := range list {
+		if sure, ok := d.sure[k]; ok && !sure {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // told remembers what the replay's findings are about: a tier, and what it does not get. The weaker

@@ -122,6 +122,9 @@ type Result struct {
 	// the others, suspended ones among them, in graph order.
 	Tiers, Ready int
 	Stuck        []tiers.Key
+	// Unsure are those of Stuck of which git alone does not tell: they come up if what the findings
+	// doubt is there after all.
+	Unsure []tiers.Key
 }
 
 // Assumption is something that the replay took for granted.

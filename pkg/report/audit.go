@@ -224,6 +224,9 @@ func auditSummary(r *audit.Result) string {
 		counts[f.Severity]++
 	}
 	s := fmt.Sprintf("%d of %s come up from cold", r.Ready, count(r.Tiers, "tier"))
+	if n := len(r.Unsure); n > 0 {
+		s += fmt.Sprintf(", of %d git alone does not tell", n)
+	}
 	if len(r.Findings) == 0 {
 		s += "; no findings"
 	} else {

@@ -16,6 +16,7 @@ type AuditDocument struct {
 	Tiers    int                  `json:"tiers"`
 	Ready    int                  `json:"ready"`
 	Stuck    []string             `json:"stuck"`
+	Unsure   []string             `json:"unsure"`
 }
 
 // FindingDocument is one finding of an AuditDocument.
@@ -75,7 +76,7 @@ func NewAuditDocument(r *audit.Result) AuditDocument {
 	d := AuditDocument{
 		Findings: findingDocuments(r.Findings), Accepted: findingDocuments(r.Accepted),
 		Kinds: make([]KindDocument, 0, len(r.Kinds)), Assumed: make([]AssumptionDocument, 0, len(r.Assumed)),
-		Unused: make([]UnusedDocument, 0, len(r.Unused)), Tiers: r.Tiers, Ready: r.Ready, Stuck: keyStrings(r.Stuck),
+		Unused: make([]UnusedDocument, 0, len(r.Unused)), Tiers: r.Tiers, Ready: r.Ready, Stuck: keyStrings(r.Stuck), Unsure: keyStrings(r.Unsure),
 	}
 	for _, k := range r.Kinds {
 		d.Kinds = append(d.Kinds, KindDocument{Group: k.Group, Kind: k.Kind, Provider: k.Provider, Trigger: k.Trigger,

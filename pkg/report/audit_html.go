@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/standup-sh/standup/pkg/audit"
@@ -15,6 +16,7 @@ type auditPage struct {
 	Summary  string
 	Counts   []severityCount
 	Stuck    []string
+	Unsure   []string
 	Findings []findingCard
 	Accepted []findingCard
 	Assumed  []assumedRow
@@ -69,7 +71,7 @@ func auditHTML(w io.Writer, r *audit.Result, o AuditOptions) error {
 }
 
 func newAuditPage(r *audit.Result, o AuditOptions, p page) auditPage {
-	d := auditPage{page: p, Summary: strings.TrimSpace(auditSummary(r)), Stuck: names(r.Stuck, o.Namespace), Config: o.Config, Kinds: kindRows(r, o)}
+	d := auditPage{page: p, Summary: strings.TrimSpace(auditSummary(r)), Unsure: names(r.Unsure, o.Namespace), Config: o.Config, Kinds: kindRows(r, o)}
 	for _, s := range []tiers.Severity{tiers.Error, tiers.Warning, tiers.Info} {
 		c := severityCount{Severity: string(s)}
 		for _, f := range r.Findings {
@@ -79,6 +81,7 @@ func newAuditPage(r *audit.Result, o AuditOptions, p page) auditPage {
 		}
 		d.Counts = append(d.Counts, c)
 	}
+	d.Stuck = names(slices.DeleteFunc(slices.Clone(r.Stuck), func(k tiers.Key) bool { return slices.Contains(r.Unsure, k) }), o.Namespace)
 	c := cards{explained: map[string][]ruleBlock{}}
 	d.Findings, d.Accepted = c.of(r.Findings, o), c.of(r.Accepted, o)
 	for _, a := range r.Assumed {

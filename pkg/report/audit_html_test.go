@@ -60,7 +60,7 @@ func TestAuditHTMLHasACardForEveryFinding(t *testing.T) {
 	warning.Severity, info.Severity = tiers.Warning, tiers.Info
 	r := &audit.Result{
 		Findings: []audit.Finding{everything("e"), again("e"), warning, info}, Accepted: []audit.Finding{everything("a")},
-		Tiers: 3, Ready: 2, Stuck: []tiers.Key{fluxKey("stuck")},
+		Tiers: 4, Ready: 2, Stuck: []tiers.Key{fluxKey("stuck"), fluxKey("unsure")}, Unsure: []tiers.Key{fluxKey("unsure")},
 	}
 	_, doc := auditPageOf(t, r, AuditOptions{Namespace: "flux-system", Config: ".standup.yaml"})
 	var severities []string
@@ -76,7 +76,7 @@ func TestAuditHTMLHasACardForEveryFinding(t *testing.T) {
 	if got := strings.Join(severities, " "); got != "error error warning info error" {
 		t.Errorf("cards: %s", got)
 	}
-	for _, want := range []string{"2 of 3 tiers come up from cold; 2 errors, 1 warning, 1 info, 1 accepted", "tiers that do not come up, or are suspended: 1", "1 accepted in .standup.yaml"} {
+	for _, want := range []string{"2 of 4 tiers come up from cold, of 1 git alone does not tell; 2 errors, 1 warning, 1 info, 1 accepted", "tiers that do not come up, or are suspended: 1stuck", "tiers of which git alone does not tell: 1unsure", "1 accepted in .standup.yaml"} {
 		if !strings.Contains(textOf(doc), want) {
 			t.Errorf("%q is missing", want)
 		}
