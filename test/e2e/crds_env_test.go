@@ -169,6 +169,12 @@ func (e *crdsEnv) mustRun(opts crds.Options) crds.Result {
 // writesOf runs something and returns what standup wrote meanwhile, from the API server's audit log.
 func (e *crdsEnv) writesOf(do func()) []cluster.Entry {
 	e.t.Helper()
+	return cluster.Writes(e.requestsOf(do))
+}
+
+// requestsOf are the requests of pkg/crds while do ran, reads among them.
+func (e *crdsEnv) requestsOf(do func()) []cluster.Entry {
+	e.t.Helper()
 	mark, err := e.Audit.Mark(e.t.Context())
 	if err != nil {
 		e.t.Fatal(err)
@@ -178,7 +184,7 @@ func (e *crdsEnv) writesOf(do func()) []cluster.Entry {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return cluster.Select(cluster.Writes(entries), cluster.ByUserAgent(crdsAgent))
+	return cluster.Select(entries, cluster.ByUserAgent(crdsAgent))
 }
 
 // waitTier waits until a tier's Ready condition satisfies ok.

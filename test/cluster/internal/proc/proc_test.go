@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,14 +79,15 @@ func TestChildDiesWithAKilledParent(t *testing.T) {
 func TestStopKillsAChildThatIgnoresTheRequest(t *testing.T) {
 	s := NewSpawner()
 	defer s.Close()
+	ready := filepath.Join(t.TempDir(), "ready")
 	p, err := s.Start(Command{
-		Path: "/bin/sh", Args: []string{"-c", `trap "" TERM; echo up; while :; do sleep 1; done`},
+		Path: "/bin/sh", Args: []string{"-c", `trap "" TERM; : >"$0"; while :; do sleep 1; done`, ready},
 		Env: os.Environ(), Log: os.Stderr,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond)
+	exists(t, ready)
 	if err := p.Stop(200 * time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +100,9 @@ func TestStopKillsAChildThatIgnoresTheRequest(t *testing.T) {
 }
 
 func TestGuardedChildStopsOnRequestWithItsOwnExitCode(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready")
 	c := Command{
-		Path: "/bin/sh", Args: []string{"-c", `trap "exit 7" TERM; while :; do sleep 0.05; done`},
+		Path: "/bin/sh", Args: []string{"-c", `trap "exit 7" TERM; : >"$0"; while :; do sleep 0.05; done`, ready},
 		Env: os.Environ(), Log: os.Stderr,
 	}
 	child, err := guarded(c)
@@ -111,7 +115,7 @@ func TestGuardedChildStopsOnRequestWithItsOwnExitCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
+	exists(t, ready)
 	if err := p.Stop(5 * time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +134,15 @@ func alive(pid int) bool {
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(rest, "Z")
+}
+
+// exists waits for the file that a child makes once it is ready for signals.
+func exists(t *testing.T, file string) {
+	t.Helper()
+	eventually(t, func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
 }
 
 func eventually(t *testing.T, ok func() bool) {
