@@ -10,7 +10,6 @@ import (
 
 	"github.com/standup-sh/standup/pkg/audit"
 	"github.com/standup-sh/standup/pkg/crds"
-	"github.com/standup-sh/standup/pkg/crds/charts"
 	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/repo"
 	"github.com/standup-sh/standup/pkg/report"
@@ -45,10 +44,8 @@ Charts that lie in the repository are rendered; of others the catalogue knows th
 			stringFlag(flagSeverity, "info", "leave out what weighs less than `SEVERITY`: error, warning, info"),
 			&cli.StringSliceFlag{Name: flagRules, Usage: "only these `RULES`, by id (comma-separated)", EnvVars: env(flagRules)},
 			stringFlag(flagExplain, "", "print the page of a `RULE`, or of \"all\" one line each, and stop"),
-			boolFlag(flagCharts, "fetch the charts of HelmReleases, over the network, to see which kinds they bring"),
-			sliceFlag(flagCatalogue, "`FILE` that extends the catalogue of operators and charts"),
 			boolFlag(flagKinds, "with -o text: where every kind comes from, too"),
-		}, commonFlags()),
+		}, kindFlags(), commonFlags()),
 		Action: a.audit,
 	}
 }
@@ -116,24 +113,12 @@ func (a *app) auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) 
 		return nil, err
 	}
 	options.Lines, options.Steps = source.Line, audit.FindSteps(tree.FS(), catalogue)
-	rendered, err := a.auditCharts(c, tree, graph)
+	rendered, err := a.renderCharts(c, tree, graph)
 	if err != nil {
 		return nil, err
 	}
-	options.Providers = crds.Providers(graph, catalogue, nil, rendered)
+	options.Providers = crds.Providers(graph, catalogue, nil, rendered.Rendered)
 	return audit.Run(graph, options), nil
-}
-
-// auditCharts renders the charts that lie in the repository, and with --charts the others too.
-func (a *app) auditCharts(c *cli.Context, tree *repo.Tree, graph *tiers.Graph) (*crds.Rendered, error) {
-	result, err := a.renderCharts(c, tree, graph)
-	if err == nil && result == nil {
-		result, err = charts.Render(c.Context, charts.Options{Graph: graph, Tree: tree, Offline: true})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return result.Rendered, nil
 }
 
 // explainRule prints a rule's page, or all rules one a line.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,19 +11,15 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/standup-sh/standup/pkg/crds"
-	"github.com/standup-sh/standup/pkg/crds/charts"
-	"github.com/standup-sh/standup/pkg/repo"
 	"github.com/standup-sh/standup/pkg/report"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
 const (
-	flagList      = "list"
-	flagCold      = "cold"
-	flagBundle    = "bundle"
-	flagCharts    = "charts"
-	flagCatalogue = "catalogue"
-	flagDir       = "dir"
+	flagList   = "list"
+	flagCold   = "cold"
+	flagBundle = "bundle"
+	flagDir    = "dir"
 )
 
 func (a *app) crdsCommand() *cli.Command {
@@ -47,12 +42,10 @@ Safe to run at any time, on any cluster: where nothing is stuck nothing is writt
 			boolFlag(flagList, "print where every kind comes from, from git alone"),
 			boolFlag(flagCold, "create every CRD of git, and with --charts of charts, before Flux comes to it"),
 			stringFlag(flagBundle, "", "`DIR` of CRDs to create where they are missing; what exists is never touched"),
-			boolFlag(flagCharts, "fetch the charts of HelmReleases, over the network, to see which kinds they bring"),
-			sliceFlag(flagCatalogue, "`FILE` that extends the catalogue of operators and charts"),
 			namespaceFlag(), outputFlag("text", "json"), dryRunFlag(),
 			boolFlag(flagTakeOver, "take the lease from another run"),
 			timeoutFlag("how long a kind may take to appear, and a pass to end", "5m"),
-		}, commonFlags()),
+		}, kindFlags(), commonFlags()),
 		Action:      a.crds,
 		Subcommands: []*cli.Command{a.exportCommand()},
 	}
@@ -86,8 +79,9 @@ func (a *app) crds(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if rendered != nil {
-		options.Rendered, options.Charts = rendered.Rendered, rendered.Definitions()
+	options.Rendered = rendered.Rendered
+	if c.Bool(flagCharts) {
+		options.Charts = rendered.Definitions()
 	}
 	options.Graph = s.graph
 	return a.free(c, s, options)
@@ -147,50 +141,11 @@ func (a *app) listKinds(c *cli.Context, catalogue *crds.Catalogue) error {
 	if err != nil {
 		return err
 	}
-	var kinds *crds.Rendered
-	if rendered != nil {
-		kinds = rendered.Rendered
-	}
-	providers := crds.Providers(graph, catalogue, nil, kinds)
+	providers := crds.Providers(graph, catalogue, nil, rendered.Rendered)
 	if c.String(flagOutput) == "json" {
 		return report.JSON(a.stdout, report.NewProvidersDocument(providers))
 	}
 	return report.Providers(a.stdout, providers, c.String(flagNamespace))
-}
-
-// loadCatalogue is the embedded catalogue and what --catalogue adds to it.
-func loadCatalogue(c *cli.Context) (*crds.Catalogue, error) {
-	var extra []crds.Source
-	for _, file := range c.StringSlice(flagCatalogue) {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading --%s: %w", flagCatalogue, err)
-		}
-		extra = append(extra, crds.Source{Name: file, Data: data})
-	}
-	return crds.LoadCatalogue(extra...)
-}
-
-// renderCharts fetches and renders the charts if --charts allows it; nil otherwise.
-func (a *app) renderCharts(c *cli.Context, tree *repo.Tree, graph *tiers.Graph) (*charts.Result, error) {
-	if !c.Bool(flagCharts) {
-		return nil, nil //nolint:nilnil // not asked for
-	}
-	cache, err := charts.DefaultCache()
-	if err != nil {
-		return nil, err
-	}
-	a.progress(c, "fetching and rendering charts")
-	result, err := charts.Render(c.Context, charts.Options{Graph: graph, Tree: tree, Cache: cache, Client: http.DefaultClient})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range result.Releases {
-		if r.Err != nil {
-			a.progress(c, "warning: %s: %v", r.Object.ID(), r.Err)
-		}
-	}
-	return result, nil
 }
 
 func (a *app) exportCommand() *cli.Command {

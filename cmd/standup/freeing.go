@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/standup-sh/standup/pkg/crds"
 	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/resume"
@@ -17,8 +19,12 @@ import (
 
 // freeing makes a run free the tiers that are stuck for want of a kind, and returns what the selected
 // tiers lack now.
-func (s *session) freeing(ctx context.Context, options *resume.Options, p printer) (crds.Plan, error) {
-	catalogue, err := crds.DefaultCatalogue()
+func (a *app) freeing(c *cli.Context, s *session, options *resume.Options, p printer) (crds.Plan, error) {
+	catalogue, err := loadCatalogue(c)
+	if err != nil {
+		return crds.Plan{}, err
+	}
+	charts, err := a.renderCharts(c, s.tree, s.graph)
 	if err != nil {
 		return crds.Plan{}, err
 	}
@@ -30,11 +36,11 @@ func (s *session) freeing(ctx context.Context, options *resume.Options, p printe
 	if err != nil {
 		return crds.Plan{}, err
 	}
-	plan := crds.NewPlan(ctx, s.graph, served, catalogue, crds.PlanOptions{Rules: options.Rules})
+	plan := crds.NewPlan(c.Context, s.graph, served, catalogue, crds.PlanOptions{Rules: options.Rules, Rendered: charts.Rendered})
 	plan.Tiers = slices.DeleteFunc(plan.Tiers, func(t crds.TierPlan) bool { return !selected[t.Tier] })
 	options.Stuck = func(tier tiers.Key, _ flux.Snapshot) bool { return plan.Stuck(tier) }
 	options.Suspected = plan.Suspected
-	free := crds.Options{Graph: s.graph, Catalogue: catalogue, Rules: options.Rules, Timeout: options.TierTimeout}
+	free := crds.Options{Graph: s.graph, Catalogue: catalogue, Rendered: charts.Rendered, Rules: options.Rules, Timeout: options.TierTimeout}
 	options.Free = func(ctx context.Context, tier tiers.Key) (resume.FreeOutcome, error) {
 		done, err := crds.Free(ctx, s.crdsClients(), tier, free, p.CRDs)
 		s.refused.put(tier, err)

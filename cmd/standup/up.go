@@ -46,7 +46,7 @@ is left to do, nothing is written.
    standup up --path clusters/prod --dry-run               what would be done, and deleted
    standup up --path clusters/prod --until platform-config
    standup up --path clusters/prod -o json`,
-		Flags:  resumeFlags(),
+		Flags:  flags(resumeFlags(), kindFlags()),
 		Action: func(c *cli.Context) error { return a.bringUp(c, true) },
 	}
 }
@@ -123,7 +123,7 @@ func (a *app) bringUp(c *cli.Context, free bool) error {
 	}
 	var kinds crds.Plan
 	if free {
-		if kinds, err = s.freeing(c.Context, &options, p); err != nil {
+		if kinds, err = a.freeing(c, s, &options, p); err != nil {
 			return err
 		}
 	}

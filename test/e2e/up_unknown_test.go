@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,6 +81,40 @@ func TestE2EUpFreesATierOfAnUnknownChart(t *testing.T) {
 	if writes := writesOf(t, e.Cluster, func() { e.up().exits(t, 0) }); len(writes) != 0 {
 		t.Errorf("the second run wrote: %v", writes)
 	}
+}
+
+// TestE2EUpKnowsWhatItIsGiven: a chart that lies in git, and one that a catalogue of the user's knows,
+// are none that nobody knows. Their tiers are freed at once, and nothing is guessed.
+func TestE2EUpKnowsWhatItIsGiven(t *testing.T) {
+	e := newCrdsEnv(t)
+	e.runHelm(0, map[string]*chart.Chart{
+		"./charts/shop": shelfChart(),
+		"gadgets":       chartOf("gadgets", crdFile("gadgets.example", "v1", "Gadget", "gadgets", "Namespaced")),
+	})
+	e.push(map[string]string{
+		"clusters/test/shop.yaml":    tierFile("shop", ""),
+		"clusters/test/gadgets.yaml": tierFile("gadgets", ""),
+		"charts/shop/Chart.yaml":     "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
+		"charts/shop/crds/crd.yaml":  crdFile("shop.example", "v1", "Shelf", "shelves", "Namespaced"),
+		"shop/release.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: flux-system}\nspec:\n  interval: 1h\n" +
+			"  chart: {spec: {chart: ./charts/shop, sourceRef: {kind: GitRepository, name: flux-system}}}\n",
+		"shop/shelf.yaml":      shelfObject,
+		"gadgets/release.yaml": releaseFile("gadgets", "default", "gadgets", "{}"),
+		"gadgets/gadget.yaml":  "apiVersion: gadgets.example/v1\nkind: Gadget\nmetadata: {name: a, namespace: default}\n",
+	})
+	must(t, e.WaitReady(t.Context(), "flux-system", "flux-system"))
+	catalogue := filepath.Join(t.TempDir(), "catalogue.yaml")
+	must(t, os.WriteFile(catalogue, []byte("version: 1\ncharts:\n- name: gadgets\n  charts: [gadgets]\n  groups: [gadgets.example]\n  folder: true\n"+
+		"  evidence: {link: 'https://example.org', grade: verified}\n"), 0o600))
+
+	guess := "nothing is known to bring"
+	if o := e.up("--dry-run"); !strings.Contains(o.stdout+o.stderr, guess) || strings.Contains(o.stdout+o.stderr, guess+" Shelf") {
+		t.Errorf("without the catalogue Gadget alone is not known")
+	}
+	if o := e.up("--catalogue", catalogue); o.code != 0 || strings.Contains(o.stdout+o.stderr, guess) {
+		t.Errorf("exit %d, want 0 and no guess", o.code)
+	}
+	e.waitReady("shop", "gadgets")
 }
 
 // TestE2EUpGoesOnWithAnUnknownChart: killed after it has applied the release, the next run writes
