@@ -35,10 +35,11 @@ func Run(g *tiers.Graph, o Options) *Result {
 	all = append(all, w.lacking()...)
 	all = append(all, w.problems(all)...)
 	countRepeats(all)
-	all = filter(all, o)
 	sortFindings(all)
 	res := &Result{Tiers: len(g.Tiers), Ready: ready, Stuck: stuck, Unsure: doubts.among(stuck), Kinds: w.kindTable(), Assumed: w.assumptions()}
+	// What is left out below is there all the same: an acceptance of it has its use.
 	res.Findings, res.Accepted, res.Unused = o.Config.accept(all, o.Now, w.configUse())
+	res.Findings, res.Accepted = filter(res.Findings, o), filter(res.Accepted, o)
 	return res
 }
 

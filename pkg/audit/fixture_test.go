@@ -144,6 +144,12 @@ func alter(t *testing.T, archive string, files map[string]string, edit string) {
 // audit runs the fixture the way the command does.
 func (f fixture) audit(t *testing.T) (*audit.Result, *repo.Tree) {
 	t.Helper()
+	return f.auditOnly(t, audit.Options{})
+}
+
+// auditOnly is audit with the severity and the rules of some options.
+func (f fixture) auditOnly(t *testing.T, only audit.Options) (*audit.Result, *repo.Tree) {
+	t.Helper()
 	tree, err := repo.Open(f.dir, "")
 	if err != nil {
 		t.Fatal(err)
@@ -166,6 +172,7 @@ func (f fixture) audit(t *testing.T) (*audit.Result, *repo.Tree) {
 	}
 	return audit.Run(g, audit.Options{
 		Lines: src.Line, Steps: audit.FindSteps(tree.FS(), catalogue), Config: config, Providers: crds.Providers(g, catalogue, nil, nil), Now: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
+		Severity: only.Severity, Rules: only.Rules,
 	}), tree
 }
 
