@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/standup-sh/standup/pkg/audit"
 	"github.com/standup-sh/standup/pkg/repo"
 	"github.com/standup-sh/standup/pkg/resume"
 	"github.com/standup-sh/standup/pkg/tiers"
@@ -33,6 +34,9 @@ func hint(err error) string {
 	}
 	if _, ok := errors.AsType[*tiers.NoEntryError](err); ok {
 		return "name the folder that Flux syncs with --path"
+	}
+	if _, ok := errors.AsType[*audit.ConfigError](err); ok {
+		return "docs/ci.md shows every field; standup audit --explain all lists the rules"
 	}
 	if e, ok := errors.AsType[*UnreachableError](err); ok {
 		return fmt.Sprintf("is %s the right cluster? kubectl config get-contexts lists the others, --context chooses", e.Host)

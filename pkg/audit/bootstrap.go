@@ -31,6 +31,9 @@ type declaredKind struct {
 func LoadConfig(files fs.FS, catalogue *crds.Catalogue) (*Config, error) {
 	data, err := fs.ReadFile(files, ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := fs.Stat(files, otherConfigFile); err == nil {
+			return nil, fmt.Errorf("reading %s: its name has to be %s", otherConfigFile, ConfigFile)
+		}
 		return nil, nil
 	}
 	if err != nil {

@@ -1,20 +1,19 @@
 package audit
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // ConfigFile is where a repository declares what an audit cannot see in it.
 const ConfigFile = ".standup.yaml"
+
+// otherConfigFile is what the file is easily called instead, and never read.
+const otherConfigFile = ".standup.yml"
 
 // Config is the content of [ConfigFile]:
 //
@@ -82,128 +81,6 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("reading %s: line %d: %s", e.Path, e.Line, e.Message)
-}
-
-// ParseConfig reads a configuration. Unknown fields, unknown rules, an acceptance without a reason
-// or an expiry, and malformed values are errors of type *ConfigError, all of them joined.
-func ParseConfig(path string, data []byte) (*Config, error) {
-	c := &Config{Path: path}
-	var doc yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	switch err := dec.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		return c, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	p := &configParser{path: path}
-	p.document(doc.Content[0], c)
-	return c, errors.Join(p.errs...)
-}
-
-type configParser struct {
-	path string
-	errs []error
-}
-
-func (p *configParser) fail(n *yaml.Node, format string, args ...any) {
-	p.errs = append(p.errs, &ConfigError{Path: p.path, Line: n.Line, Message: fmt.Sprintf(format, args...)})
-}
-
-// fields calls one function a key of a mapping and reports the keys it has no function for.
-func (p *configParser) fields(n *yaml.Node, what string, known map[string]func(*yaml.Node)) {
-	if n.Kind != yaml.MappingNode {
-		p.fail(n, "%s is not a mapping", what)
-		return
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		f, ok := known[key.Value]
-		if !ok {
-			p.fail(key, "%s has no field %q", what, key.Value)
-			continue
-		}
-		f(value)
-	}
-}
-
-func (p *configParser) document(n *yaml.Node, c *Config) {
-	p.fields(n, "the document", map[string]func(*yaml.Node){
-		"beforeFlux": func(v *yaml.Node) { p.before(v, &c.Before) },
-		"accept":     func(v *yaml.Node) { c.Accept = p.acceptances(v) },
-	})
-}
-
-func (p *configParser) before(n *yaml.Node, b *Before) {
-	p.fields(n, "beforeFlux", map[string]func(*yaml.Node){
-		"platform": func(v *yaml.Node) { b.Platform = Entry{v.Value, v.Line} },
-		"groups":   func(v *yaml.Node) { b.Groups = p.entries(v, "groups") },
-		"kinds":    func(v *yaml.Node) { b.Kinds = p.checked(v, "kinds", "group/Kind") },
-		"crds":     func(v *yaml.Node) { b.CRDs = p.entries(v, "crds") },
-		"helmfile": func(v *yaml.Node) { b.Helmfile = p.entries(v, "helmfile") },
-		"objects":  func(v *yaml.Node) { b.Objects = p.checked(v, "objects", "Kind/namespace/name") },
-	})
-}
-
-func (p *configParser) entries(n *yaml.Node, field string) []Entry {
-	if n.Kind == yaml.ScalarNode {
-		return []Entry{{n.Value, n.Line}}
-	}
-	if n.Kind != yaml.SequenceNode {
-		p.fail(n, "%s is not a list", field)
-		return nil
-	}
-	var out []Entry
-	for _, v := range n.Content {
-		if v.Kind != yaml.ScalarNode || v.Value == "" {
-			p.fail(v, "an entry of %s is not a string", field)
-			continue
-		}
-		out = append(out, Entry{v.Value, v.Line})
-	}
-	return out
-}
-
-func (p *configParser) checked(n *yaml.Node, field, form string) []Entry {
-	out := p.entries(n, field)
-	for _, e := range out {
-		if !strings.Contains(e.Value, "/") {
-			p.errs = append(p.errs, &ConfigError{p.path, e.Line, fmt.Sprintf("%q in %s is not of the form %s", e.Value, field, form)})
-		}
-	}
-	return out
-}
-
-func (p *configParser) acceptances(n *yaml.Node) []Acceptance {
-	if n.Kind != yaml.SequenceNode {
-		p.fail(n, "accept is not a list")
-		return nil
-	}
-	var out []Acceptance
-	for _, v := range n.Content {
-		a := Acceptance{Line: v.Line}
-		text := func(to *string) func(*yaml.Node) { return func(v *yaml.Node) { *to = v.Value } }
-		p.fields(v, "an entry of accept", map[string]func(*yaml.Node){
-			"rule": text(&a.Rule), "tier": text(&a.Tier), "object": text(&a.Object), "reason": text(&a.Reason),
-			"expires": func(v *yaml.Node) {
-				day, err := time.Parse(time.DateOnly, v.Value)
-				if err != nil {
-					p.fail(v, "expires %q is not a date like 2027-06-30", v.Value)
-				}
-				a.Expires = day
-			},
-		})
-		switch {
-		case !slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == a.Rule }):
-			p.fail(v, "there is no rule %q", a.Rule)
-		case a.Reason == "":
-			p.fail(v, "accepting %s needs a reason", a.Rule)
-		case a.Expires.IsZero():
-			p.fail(v, "accepting %s needs a date on which it expires", a.Rule)
-		}
-		out = append(out, a)
-	}
-	return out
 }
 
 // matches reports whether the acceptance is meant for a finding.
