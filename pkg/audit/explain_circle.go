@@ -9,22 +9,11 @@ import (
 // circle words tiers that hold each other up by edges alone.
 func (r *replay) circle(c cause) Finding {
 	for _, b := range c.blockers {
-		if b.kind != byHealth || len(b.on) == 0 {
-			continue
+		if b.kind == byHealth && len(b.on) > 0 {
+			if f, ok := r.waitingCircle(c, b.tier, b.on[0]); ok {
+				return f
+			}
 		}
-		child := b.on[0]
-		f := r.at(childOfWaitingParent, child, nil)
-		parent, t := r.tiers[b.tier], r.tiers[child]
-		f.Related = append(f.Related, Location{File: parent.File, Line: parent.Line, Note: "the parent"})
-		f.Message = fmt.Sprintf("%s depends on %s, the parent that waits for it", t.Key, parent.Key)
-		if at := r.dependencyAt(t, parent.Key); slices.Contains(t.DependsOn, parent.Key) {
-			f.At = at
-		} else {
-			f.Message = fmt.Sprintf("%s waits for %s, which can come up only after it", parent.Key, t.Key)
-		}
-		f.Cause = []string{"a tier with wait: true is Ready only once the Kustomizations it applied are: each of the two waits for the other"}
-		f.Fix = fmt.Sprintf("remove %s from spec.dependsOn of %s: a child exists only after its parent has applied it; or set wait: false on the parent", parent.Key, t.Key)
-		return f
 	}
 	path := r.circlePath(c)
 	f := r.at(cycle, path[0], nil)
@@ -47,6 +36,49 @@ func (r *replay) circle(c cause) Finding {
 	}
 	f.Fix = fmt.Sprintf("remove one of the edges, most likely the one from %s to %s", names[len(names)-2], names[0])
 	return f
+}
+
+// waitingCircle words a circle that a health check closes: a tier waits for another one, by way of which
+// it waits for one that depends on itself.
+func (r *replay) waitingCircle(c cause, waiting, awaited int) (Finding, bool) {
+	w, by := r.tiers[waiting], r.tiers[awaited]
+	last := awaited
+	if !slices.Contains(by.DependsOn, w.Key) {
+		n := slices.IndexFunc(c.members, func(i int) bool { return slices.Contains(r.tiers[i].DependsOn, w.Key) })
+		if n < 0 {
+			return Finding{}, false
+		}
+		last = c.members[n]
+	}
+	t := r.tiers[last]
+	child := r.within(last, waiting)
+	rule, who, note := cycle, "which waits for it", "the tier that waits"
+	if child {
+		rule, note = childOfWaitingParent, "the parent"
+	}
+	if child && last == awaited {
+		who = "the parent that waits for it"
+	}
+	f := r.at(rule, last, nil)
+	f.At = r.dependencyAt(t, w.Key)
+	f.Related = append(f.Related, Location{File: w.File, Line: w.Line, Note: note})
+	f.Message = fmt.Sprintf("%s depends on %s, %s", t.Key, w.Key, who)
+	if last != awaited {
+		f.Message += fmt.Sprintf(" by way of %s", by.Key)
+		f.Related = append(f.Related, Location{File: by.File, Line: by.Line, Note: fmt.Sprintf("%s waits for its health", w.Key)})
+	}
+	f.Cause = []string{"a tier with wait: true is Ready only once the Kustomizations it applied are: each of the two waits for the other"}
+	way := fmt.Sprintf("set wait: false on %s", w.Key)
+	if !w.Kustomization.Spec.Wait {
+		f.Cause = []string{fmt.Sprintf("%s is Ready only once %s is, which it names in healthChecks: each of the two waits for the other", w.Key, by.Key)}
+		way = fmt.Sprintf("remove %s from healthChecks of %s", by.Key, w.Key)
+	}
+	f.Fix = fmt.Sprintf("remove %s from spec.dependsOn of %s", w.Key, t.Key)
+	if child {
+		f.Fix += ": a child exists only after its parent has applied it"
+	}
+	f.Fix += "; or " + way
+	return f, true
 }
 
 // circlePath walks the blockers of a cycle until it meets itself, from the smallest name on.
