@@ -33,6 +33,8 @@ const (
 	byAccess     blockerKind = "access"    // cross-namespace references are forbidden
 	byRelease    blockerKind = "release"   // a HelmRelease cannot run
 	byUse        blockerKind = "use"       // an object cannot become healthy without another one
+	byExpression blockerKind = "cel"       // an expression of the tier's does not compile
+	byCheck      blockerKind = "check"     // a health check names what nothing makes
 )
 
 // blocker is one thing that a tier waits for.
@@ -46,6 +48,7 @@ type blocker struct {
 	on []int
 	// problem is the graph's own account of a tier that cannot be built.
 	problem *tiers.Problem
+	err     error // why an expression does not compile
 }
 
 // gateBlockers are what keeps a tier's pass from reaching its first dry-run.
@@ -64,6 +67,9 @@ func (r *replay) gateBlockers(i int) []blocker {
 	}
 	if t.Suspend {
 		add(blocker{kind: bySuspended, what: r.tierRef(i)})
+	}
+	if err := r.expressions[i]; err != nil {
+		add(blocker{kind: byExpression, what: r.tierRef(i), err: err})
 	}
 	if b, ok := r.sourceBlocker(i); ok {
 		add(b)
@@ -115,6 +121,9 @@ func (r *replay) sourceBlocker(i int) (blocker, bool) {
 	src := flux.SourceOf(t.Kustomization)
 	what := ref{group: sourcev1.GroupVersion.Group, kind: src.Kind, namespace: src.Namespace, name: src.Name}
 	if makers := r.byRef[what]; len(makers) > 0 {
+		if suspended(makers[0]) {
+			return blocker{kind: bySuspended, what: what, item: makers[0]}, true
+		}
 		return blocker{kind: bySource, what: what, on: itemTiers(makers)}, !r.present[what]
 	}
 	for _, s := range r.sources[i] {
@@ -271,6 +280,9 @@ func (r *replay) unhealthy(i int) []blocker {
 			}
 		}
 	}
+	for _, what := range r.checksOfNothing(i) {
+		add(blocker{kind: byCheck, what: what})
+	}
 	return out
 }
 
@@ -281,15 +293,7 @@ func (r *replay) watched(i int) []*item {
 		return r.items[i]
 	}
 	var out []*item
-	for _, h := range spec.HealthChecks {
-		gv, err := schema.ParseGroupVersion(h.APIVersion)
-		if err != nil {
-			continue
-		}
-		if h.APIVersion == "" {
-			gv = schema.GroupVersion{Group: "apps", Version: "v1"}
-		}
-		key := ref{cluster: clusterOf(r.tiers[i]), group: gv.Group, kind: h.Kind, namespace: h.Namespace, name: h.Name}
+	for _, key := range r.checks(i) {
 		if makers := r.byRef[key]; len(makers) > 0 {
 			out = append(out, makers[0])
 		}
@@ -318,6 +322,15 @@ func (r *replay) releaseBlockers(rel *release) []blocker {
 			out = append(out, blocker{kind: byRelease, what: key, item: rel.item, on: []int{dep.tier}})
 		case !r.opaque && len(r.byRef[key]) == 0 && !r.declared(key):
 			out = append(out, blocker{kind: byMissing, what: key, item: rel.item})
+		}
+	}
+	if src, ok := chartSource(&rel.spec); ok {
+		src.cluster = rel.ref.cluster
+		switch makers := r.byRef[src]; {
+		case len(makers) > 0 && suspended(makers[0]) && !servesItself(makers[0]):
+			out = append(out, blocker{kind: bySuspended, what: src, item: makers[0]})
+		case len(makers) == 0 && src.cluster == "" && r.complete() && !r.declared(src):
+			out = append(out, blocker{kind: byMissing, what: src, item: rel.item})
 		}
 	}
 	for _, in := range releaseInputs(rel) {

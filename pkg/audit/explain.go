@@ -81,6 +81,10 @@ func (r *replay) explain(c cause, group []stuckOn) (Finding, bool) {
 		return r.useNever(b), true
 	case byAccess:
 		return r.forbidden(b), true
+	case byExpression:
+		return r.stalled(b), true
+	case byCheck:
+		return r.checkOfNothing(b), true
 	}
 	return Finding{}, false
 }
@@ -281,6 +285,9 @@ func (w *world) dependencyAt(t *tiers.Tier, to tiers.Key) Location {
 
 func (r *replay) suspended(group []stuckOn) Finding {
 	b := group[0]
+	if b.item != nil && r.reads(b.tier, b.what) {
+		return r.sourceSuspended(b)
+	}
 	if b.item != nil { // something that the tier applies and waits for
 		f := r.at(waitsForSuspended, b.tier, []*item{b.item})
 		f.Message = fmt.Sprintf("%s waits for %s, which git keeps suspended", r.tiers[b.tier].Key, b.item.ID())
@@ -349,19 +356,6 @@ func (r *replay) encrypted(b stuckOn) Finding {
 		}
 	}
 	f.Related = append(f.Related, Location{File: t.File, Line: t.Line, Note: "the tier"})
-	return f
-}
-
-func (r *replay) releaseNever(b stuckOn) Finding {
-	f := r.at(releaseNeverHealthy, b.tier, []*item{b.item})
-	t := r.tiers[b.tier]
-	f.Message = fmt.Sprintf("%s waits for %s, which can never be installed", t.Key, b.item.ID())
-	if rel := r.releases[b.what]; rel != nil {
-		for _, rb := range r.releaseBlockers(rel) {
-			f.Cause = append(f.Cause, fmt.Sprintf("the release needs %s first", rb.what))
-		}
-	}
-	f.Fix = fmt.Sprintf("let %s come after what it needs, or take it out of what %s waits for", b.item.ID(), t.Key)
 	return f
 }
 

@@ -55,6 +55,8 @@ func Rules() []Rule {
 		{dependsOnRelease, tiers.Error, "A tier depends on a HelmRelease as if it were a Kustomization"},
 		{dependsOnSuspended, tiers.Error, "A tier depends on one that git keeps suspended"},
 		{waitsForSuspended, tiers.Error, "A tier waits for something it applies that git keeps suspended"},
+		{waitsForMissing, tiers.Error, "A tier's health check names what nothing makes"},
+		{invalidExpression, tiers.Error, "An expression of a tier does not compile"},
 		{cycle, tiers.Error, "Tiers depend on each other in a circle"},
 		{childOfWaitingParent, tiers.Error, "A tier depends on the parent that waits for it"},
 		{ownInput, tiers.Error, "A tier holds what its own pass has to read first"},
@@ -103,6 +105,8 @@ const (
 	dependsOnRelease         = "depends-on-helmrelease"
 	dependsOnSuspended       = "depends-on-suspended"
 	waitsForSuspended        = "waits-for-suspended"
+	waitsForMissing          = "waits-for-missing"
+	invalidExpression        = "invalid-expression"
 	cycle                    = "cycle"
 	childOfWaitingParent     = "child-depends-on-waiting-parent"
 	ownInput                 = "own-input"

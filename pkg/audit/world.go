@@ -90,6 +90,8 @@ type world struct {
 	steps            []Step
 	// injected says that an admission webhook adds to Kustomizations, variables for one.
 	injected bool
+	// expressions holds, by tier, why one of its expressions does not compile.
+	expressions []error
 }
 
 func newWorld(g *tiers.Graph, o Options) *world {
@@ -110,6 +112,9 @@ func newWorld(g *tiers.Graph, o Options) *world {
 			}
 		}
 		w.addItems(i, t)
+	}
+	for _, t := range g.Tiers {
+		w.expressions = append(w.expressions, flux.CheckExpressions(t.Kustomization))
 	}
 	for _, e := range g.Edges {
 		from, ok := w.index[e.From]

@@ -1,10 +1,12 @@
 package flux
 
 import (
+	"strings"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -181,6 +183,24 @@ func TestHelmDependencyIgnoresRevisions(t *testing.T) {
 	for i, got := range new(Rules).HelmDependencies(t.Context(), self, s) {
 		if got.Reason != want[i] {
 			t.Errorf("entry %d: got %q, want %q", i, got.Reason, want[i])
+		}
+	}
+}
+
+func TestCheckExpressions(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec kustomizev1.KustomizationSpec
+		want string
+	}{
+		"none":              {},
+		"a readyExpr":       {spec: kustomizev1.KustomizationSpec{DependsOn: []meta.DependencyReference{{Name: "a"}, {Name: "b", ReadyExpr: "dep.spec.suspend == true"}}}},
+		"no end":            {spec: kustomizev1.KustomizationSpec{DependsOn: []meta.DependencyReference{{Name: "b", ReadyExpr: "has(dep.status"}}}, want: "readyExpr of b: failed to parse the CEL expression 'has(dep.status'"},
+		"no truth":          {spec: kustomizev1.KustomizationSpec{DependsOn: []meta.DependencyReference{{Name: "b", ReadyExpr: "dep.status"}}}, want: "readyExpr of b: CEL expression output type mismatch"},
+		"of a health check": {spec: kustomizev1.KustomizationSpec{HealthCheckExprs: []kustomize.CustomHealthCheck{{APIVersion: "v1", Kind: "A"}}}, want: "healthCheckExprs: failed to create custom status evaluator"},
+	} {
+		err := CheckExpressions(&kustomizev1.Kustomization{Spec: test.spec})
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}
 	}
 }

@@ -4,10 +4,31 @@ import (
 	"context"
 	"fmt"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/runtime/cel"
 	celtypes "github.com/google/cel-go/common/types"
 	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// CheckExpressions reports the first CEL expression of a Kustomization that does not compile: one of
+// healthCheckExprs or a readyExpr. Flux stalls such a Kustomization, and only git can change that.
+//
+// It mirrors Reconcile and checkDependencies in kustomize-controller's
+// internal/controller/kustomization_controller.go.
+func CheckExpressions(k *kustomizev1.Kustomization) error {
+	if _, err := cel.NewStatusReader(k.Spec.HealthCheckExprs); err != nil {
+		return fmt.Errorf("healthCheckExprs: %w", err)
+	}
+	for _, d := range k.Spec.DependsOn {
+		if d.ReadyExpr == "" {
+			continue
+		}
+		if p := new(Rules).compile(d.ReadyExpr); p.err != nil {
+			return fmt.Errorf("readyExpr of %s: %w", d.Name, p.err)
+		}
+	}
+	return nil
+}
 
 // program is a compiled readyExpr, or why it does not compile.
 type program struct {
