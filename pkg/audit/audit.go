@@ -25,6 +25,7 @@ func Run(g *tiers.Graph, o Options) *Result {
 		all = append(all, found...)
 		doubts.note(c, found)
 	}
+	all = append(all, r.idleReleases(all)...)
 	told := toldOf(all)
 	all = append(all, w.races(told)...)
 	all = append(all, slices.DeleteFunc(w.unordered(), told.covers)...)
@@ -190,8 +191,14 @@ func (w *world) needed(object string) bool {
 				return true
 			}
 		}
+		if t.Source == object || slices.ContainsFunc(w.checks(i), func(r ref) bool { return r.String() == object }) {
+			return true
+		}
 		for _, it := range w.items[i] {
 			if "Namespace/"+it.GetNamespace() == object {
+				return true
+			}
+			if rel := w.releases[it.ref]; rel != nil && slices.ContainsFunc(releaseNeeds(rel), func(r ref) bool { return r.String() == object }) {
 				return true
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -271,7 +270,7 @@ func (r *replay) unhealthy(i int) []blocker {
 				add(blocker{kind: bySuspended, what: it.ref, item: it})
 				continue
 			}
-			add(blocker{kind: byRelease, what: it.ref, item: it, on: r.releaseNeeds(it.ref)})
+			add(blocker{kind: byRelease, what: it.ref, item: it, on: r.releaseAwaits(it.ref)})
 		default:
 			for _, u := range it.hardUses() {
 				if makers := r.byRef[u.ref]; len(makers) > 0 && !r.present[u.ref] {
@@ -311,10 +310,7 @@ func (r *replay) releaseBlockers(rel *release) []blocker {
 		out = append(out, blocker{kind: bySuspended, what: rel.ref, item: rel.item})
 	}
 	for _, d := range rel.spec.Spec.DependsOn {
-		key := ref{cluster: rel.ref.cluster, group: helmv2.GroupVersion.Group, kind: helmv2.HelmReleaseKind, namespace: d.Namespace, name: d.Name}
-		if key.namespace == "" {
-			key.namespace = rel.GetNamespace()
-		}
+		key := releaseDependency(rel, d.Namespace, d.Name)
 		dep, known := r.releases[key]
 		switch {
 		case known && (r.running[key] || d.ReadyExpr != "" && r.present[key]):
@@ -346,8 +342,8 @@ func (r *replay) releaseBlockers(rel *release) []blocker {
 	return out
 }
 
-// releaseNeeds lists the tiers that a release which cannot run waits for.
-func (r *replay) releaseNeeds(key ref) []int {
+// releaseAwaits lists the tiers that a release which cannot run waits for.
+func (r *replay) releaseAwaits(key ref) []int {
 	rel := r.releases[key]
 	if !r.present[key] {
 		return []int{rel.tier}

@@ -13,7 +13,7 @@ import (
 func (r *replay) findings(c cause) []Finding {
 	var out []Finding
 	out = append(out, r.kindFindings(c)...)
-	for _, group := range groupBlockers(c.blockers) {
+	for _, group := range r.groupBlockers(r.firstReleases(c.blockers)) {
 		if f, ok := r.explain(c, group); ok {
 			out = append(out, f)
 		}
@@ -30,7 +30,7 @@ func (r *replay) findings(c cause) []Finding {
 
 // groupBlockers joins the blockers that differ only in the object that stumbles. Kinds are grouped
 // by their provider elsewhere, and edges of a circle as a whole.
-func groupBlockers(list []stuckOn) [][]stuckOn {
+func (r *replay) groupBlockers(list []stuckOn) [][]stuckOn {
 	type key struct {
 		tier int
 		kind blockerKind
@@ -43,6 +43,9 @@ func groupBlockers(list []stuckOn) [][]stuckOn {
 			continue
 		}
 		k := key{b.tier, b.kind, b.what}
+		if b.kind == byRelease {
+			k.what = r.lacks(b.what)
+		}
 		if b.kind == bySuspended && b.item == nil {
 			k.tier = -1 // one finding a suspended tier, whoever depends on it
 		}
@@ -76,7 +79,7 @@ func (r *replay) explain(c cause, group []stuckOn) (Finding, bool) {
 	case byInput, bySource:
 		return r.inputNever(c, b), true
 	case byRelease:
-		return r.releaseNever(b), true
+		return r.releaseNever(group), true
 	case byUse:
 		return r.useNever(b), true
 	case byAccess:

@@ -11,7 +11,7 @@ import (
 func (r *replay) inputNever(_ cause, b stuckOn) Finding {
 	t := r.tiers[b.tier]
 	if b.item != nil {
-		return r.releaseNever(b)
+		return r.releaseNever([]stuckOn{b})
 	}
 	own := slices.Contains(b.on, b.tier)
 	rule := inputDownstream

@@ -84,6 +84,23 @@ func releaseInputs(rel *release) []ref {
 	return out
 }
 
+// releaseNeeds lists all that has to be there before helm-controller can install a release.
+func releaseNeeds(rel *release) []ref {
+	out := releaseInputs(rel)
+	for _, d := range rel.spec.Spec.DependsOn {
+		out = append(out, releaseDependency(rel, d.Namespace, d.Name))
+	}
+	return out
+}
+
+// releaseDependency is a HelmRelease that another one names, by default in its own namespace.
+func releaseDependency(rel *release, namespace, name string) ref {
+	if namespace == "" {
+		namespace = rel.GetNamespace()
+	}
+	return ref{cluster: rel.ref.cluster, group: helmv2.GroupVersion.Group, kind: helmv2.HelmReleaseKind, namespace: namespace, name: name}
+}
+
 // chartSource is the object that a release's chart comes from.
 func chartSource(h *helmv2.HelmRelease) (ref, bool) {
 	src := ref{group: sourcev1.GroupVersion.Group}

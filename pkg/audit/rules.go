@@ -67,7 +67,7 @@ func Rules() []Rule {
 		{useDownstream, tiers.Error, "A tier waits for an object that uses what comes only after the tier"},
 		{encryptedWithoutKey, tiers.Error, "A SOPS-encrypted Secret is in a tier without decryption"},
 		{crossNamespaceSource, tiers.Error, "A tier reads a source in another namespace, which the controllers forbid"},
-		{releaseNeverHealthy, tiers.Error, "A tier waits for a HelmRelease that can never run"},
+		{releaseNeverHealthy, tiers.Error, "A HelmRelease can never run, and a tier may wait for it"},
 		{problemPath, tiers.Error, "A tier's path does not exist"},
 		{problemFile, tiers.Error, "A kustomization names a file that does not exist"},
 		{problemUnreadable, tiers.Error, "A file cannot be parsed"},
