@@ -34,6 +34,7 @@ const (
 	byUse        blockerKind = "use"       // an object cannot become healthy without another one
 	byExpression blockerKind = "cel"       // an expression of the tier's does not compile
 	byCheck      blockerKind = "check"     // a health check names what nothing makes
+	byScope      blockerKind = "scope"     // an object has no namespace, and its kind needs one
 )
 
 // blocker is one thing that a tier waits for.
@@ -201,6 +202,11 @@ func (r *replay) itemBlockers(it *item) []blocker {
 	var out []blocker
 	if p := r.invalid(it); p != nil {
 		out = append(out, blocker{kind: byBuild, what: it.ref, item: it, problem: p})
+	}
+	// The root of an entry that git does not show may have a targetNamespace, and of a tier that is not known
+	// as a whole the objects are as they were before its kustomization gave them one.
+	if t := r.tiers[it.tier]; r.scopes.homeless(it) && !t.Synthetic && t.Opaque == "" {
+		out = append(out, blocker{kind: byScope, what: ref{kind: "Namespace"}, item: it})
 	}
 	if key := kindRef(it.ref.cluster, it.gk); !r.served(key) {
 		out = append(out, blocker{kind: byKind, what: key, item: it, on: supplyTiers(r.supplies[key])})

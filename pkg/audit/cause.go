@@ -150,7 +150,7 @@ func decisive(c cause) []stuckOn {
 		return c.blockers
 	}
 	for _, kinds := range [][]blockerKind{
-		{byMissing, bySuspended, byBuild, bySOPS, byAccess, byExpression, byCheck},
+		{byMissing, bySuspended, byBuild, bySOPS, byAccess, byExpression, byCheck, byScope},
 		{byKind}, {byNamespace, byAccount}, {byInput}, {bySource}, {byRelease}, {byUse},
 	} {
 		var out []stuckOn

@@ -86,6 +86,8 @@ func (r *replay) explain(c cause, group []stuckOn) (Finding, bool) {
 		return r.forbidden(b), true
 	case byExpression:
 		return r.stalled(b), true
+	case byScope:
+		return r.homeless(group), true
 	case byCheck:
 		return r.checkOfNothing(b), true
 	}

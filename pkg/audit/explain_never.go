@@ -169,6 +169,20 @@ func (r *replay) stalled(b stuckOn) Finding {
 	return f
 }
 
+// homeless words objects without the namespace that their kinds need.
+func (r *replay) homeless(group []stuckOn) Finding {
+	var items []*item
+	for _, b := range group {
+		items = append(items, b.item)
+	}
+	t := r.tiers[group[0].tier]
+	f := r.at(noNamespace, group[0].tier, items)
+	f.Message = fmt.Sprintf("%s can never be applied: %s no namespace, and there is no default one", words(f.Objects), verb(len(items), "it has", "they have"))
+	f.Cause = []string{"kubectl apply takes the namespace of its context; Flux refuses the object in the dry-run, and with it the pass"}
+	f.Fix = fmt.Sprintf("write metadata.namespace, or set namespace in the kustomization, or targetNamespace on %s", t.Key)
+	return f
+}
+
 // checkOfNothing words a tier whose health checks wait for what nothing makes.
 func (r *replay) checkOfNothing(b stuckOn) Finding {
 	t := r.tiers[b.tier]

@@ -63,6 +63,7 @@ func Rules() []Rule {
 		{inputDownstream, tiers.Error, "What a tier's pass has to read comes only after the tier"},
 		{samePassNamespace, tiers.Error, "A namespace that a HelmRelease creates is used in the same pass"},
 		{namespaceDownstream, tiers.Error, "A namespace comes only after the tier that needs it"},
+		{noNamespace, tiers.Error, "An object has no namespace, and its kind needs one"},
 		{samePassAccount, tiers.Error, "A bare Pod is in the same pass as its ServiceAccount"},
 		{useDownstream, tiers.Error, "A tier waits for an object that uses what comes only after the tier"},
 		{encryptedWithoutKey, tiers.Error, "A SOPS-encrypted Secret is in a tier without decryption"},
@@ -113,6 +114,7 @@ const (
 	inputDownstream          = "input-downstream"
 	samePassNamespace        = "same-pass-namespace"
 	namespaceDownstream      = "namespace-downstream"
+	noNamespace              = "no-namespace"
 	samePassAccount          = "same-pass-serviceaccount"
 	useDownstream            = "use-downstream"
 	encryptedWithoutKey      = "encrypted-without-decryption"

@@ -15,8 +15,8 @@ import (
 // absent.
 type scopes map[schema.GroupKind]bool
 
-// scopesOf collects the scopes of the kinds that a graph's objects are of: Kubernetes' own, those with
-// a CRD in git, and those that others name without a namespace (see usesOf).
+// scopesOf collects the scopes of the kinds that a graph's objects are of: Kubernetes' and Flux's own, those
+// with a CRD in git, and those that others name without a namespace (see usesOf).
 func scopesOf(g *tiers.Graph) scopes {
 	builtin := crds.Builtin()
 	out := scopes{
@@ -33,6 +33,9 @@ func scopesOf(g *tiers.Graph) scopes {
 			o := t.Objects[i].Unstructured
 			if r, ok := builtin.Resource(o.GroupVersionKind()); ok {
 				out[o.GroupVersionKind().GroupKind()] = r.Namespaced
+			}
+			if fluxGroup(o.GroupVersionKind().Group) {
+				out[o.GroupVersionKind().GroupKind()] = true
 			}
 			if ssautil.IsCRD(o) {
 				scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
@@ -62,6 +65,12 @@ func (s scopes) namespaceOf(it *item) string {
 		return ""
 	}
 	return it.ref.namespace
+}
+
+// homeless reports whether an object lacks the namespace that its kind needs: nothing gives it one, neither
+// its manifest nor a kustomization nor the tier's targetNamespace.
+func (s scopes) homeless(it *item) bool {
+	return s[it.gk] && it.GetNamespace() == ""
 }
 
 func looksClusterScoped(kind string) bool {

@@ -29,7 +29,12 @@ func (r *Repository) Audit(ctx context.Context, dir string) (*audit.Result, map[
 	if err != nil {
 		return nil, nil, fmt.Errorf("repository %d: %w", r.Seed, err)
 	}
-	result := audit.Run(graph, audit.Options{Providers: crds.Providers(graph, catalogue, nil, nil)})
+	// The charts come from a repository that git does not show.
+	config, err := audit.ParseConfig(audit.ConfigFile, []byte("beforeFlux:\n  objects: [HelmRepository/"+r.Namespace+"/elsewhere]\n"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("repository %d: %w", r.Seed, err)
+	}
+	result := audit.Run(graph, audit.Options{Providers: crds.Providers(graph, catalogue, nil, nil), Config: config})
 	up := map[string]bool{}
 	for _, t := range graph.Tiers {
 		up[t.Name] = true
