@@ -32,6 +32,7 @@ func Run(g *tiers.Graph, o Options) *Result {
 	all = append(all, w.shared()...)
 	all = append(all, w.leaves()...)
 	all = append(all, w.tokens()...)
+	all = append(all, w.ciphertexts()...)
 	all = append(all, w.versions()...)
 	all = append(all, w.lacking()...)
 	all = append(all, w.problems(all)...)
@@ -225,6 +226,8 @@ func (w *world) problems(all []Finding) []Finding {
 			continue
 		case p.Rule == cycle || p.Rule == childOfWaitingParent, p.Rule == missingDependency && p.Severity == tiers.Error:
 			continue // the replay finds them, and how much they block
+		case p.Rule == problemVariable && p.Severity == tiers.Info && said[ownInput+" "+p.Tier.String()]:
+			continue // what defines it is in git after all
 		case said[p.Rule+" "+p.Tier.String()], said[p.Rule+" Kustomization/"+p.Tier.String()]:
 			continue
 		}

@@ -92,7 +92,7 @@ func (r *replay) gateBlockers(i int) []blocker {
 	}
 	if t.Kustomization.Spec.Decryption == nil && !t.Synthetic { // of a root that git does not show, this is not known
 		for _, it := range r.items[i] {
-			if it.Encrypted() && it.gk == (schema.GroupKind{Kind: "Secret"}) && !decryptionDisabled(it) {
+			if it.Encrypted() && (it.gk == (schema.GroupKind{Kind: "Secret"}) && !decryptionDisabled(it) || it.Unreadable()) {
 				add(blocker{kind: bySOPS, what: it.ref, item: it})
 			}
 		}

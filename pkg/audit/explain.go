@@ -353,13 +353,12 @@ func (r *replay) encrypted(b stuckOn) Finding {
 	t := r.tiers[b.tier]
 	f.Message = fmt.Sprintf("%s is encrypted with SOPS, and %s has no spec.decryption", b.item.ID(), t.Key)
 	f.Cause = []string{"kustomize-controller refuses the whole pass before it applies anything: it would write the ciphertext to the cluster"}
-	f.Fix = fmt.Sprintf("add decryption: {provider: sops, secretRef: {name: …}} to %s", t.Key)
-	for _, other := range r.tiers {
-		if d := other.Kustomization.Spec.Decryption; d != nil && d.SecretRef != nil && other.Namespace == t.Namespace {
-			f.Fix = fmt.Sprintf("add decryption: {provider: %s, secretRef: {name: %s}} to %s, as %s has it", d.Provider, d.SecretRef.Name, t.Key, other.Key)
-			break
-		}
+	if b.item.Unreadable() { // even its name is ciphertext
+		f.Object, f.Objects = "", nil
+		f.Message = fmt.Sprintf("a manifest is encrypted with SOPS as a whole, and %s has no spec.decryption", t.Key)
+		f.Cause = []string{"what kind of object it is, is ciphertext too: the dry-run fails, and with it the pass"}
 	}
+	f.Fix = r.decryptionFix(t)
 	f.Related = append(f.Related, Location{File: t.File, Line: t.Line, Note: "the tier"})
 	return f
 }

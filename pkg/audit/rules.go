@@ -66,7 +66,7 @@ func Rules() []Rule {
 		{noNamespace, tiers.Error, "An object has no namespace, and its kind needs one"},
 		{samePassAccount, tiers.Error, "A bare Pod is in the same pass as its ServiceAccount"},
 		{useDownstream, tiers.Error, "A tier waits for an object that uses what comes only after the tier"},
-		{encryptedWithoutKey, tiers.Error, "A SOPS-encrypted Secret is in a tier without decryption"},
+		{encryptedWithoutKey, tiers.Error, "Something that SOPS has encrypted is in a tier without decryption"},
 		{crossNamespaceSource, tiers.Error, "A tier reads a source in another namespace, which the controllers forbid"},
 		{releaseNeverHealthy, tiers.Error, "A HelmRelease can never run, and a tier may wait for it"},
 		{problemPath, tiers.Error, "A tier's path does not exist"},
