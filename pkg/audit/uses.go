@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -54,17 +56,30 @@ func usesOf(it *item) []use {
 		c.clusterWide("storage.k8s.io", "StorageClass", nestedString(it.Object.Object, "spec", "storage", "storageClass"), likely)
 		c.clusterWide("storage.k8s.io", "StorageClass", nestedString(it.Object.Object, "spec", "walStorage", "storageClass"), likely)
 	case "Ingress.networking.k8s.io":
-		c.clusterWide("networking.k8s.io", "IngressClass", nestedString(it.Object.Object, "spec", "ingressClassName"), unseen)
+		c.clusterWide("networking.k8s.io", "IngressClass", cmp.Or(nestedString(it.Object.Object, "spec", "ingressClassName"), it.GetAnnotations()["kubernetes.io/ingress.class"]), unseen)
+		for _, tls := range list(it.Object.Object, "spec", "tls") {
+			c.add("", "Secret", it.GetNamespace(), nestedString(tls, "secretName"), false, unseen)
+		}
 		c.issuerAnnotations()
 	case "Gateway.gateway.networking.k8s.io":
 		c.clusterWide("gateway.networking.k8s.io", "GatewayClass", nestedString(it.Object.Object, "spec", "gatewayClassName"), unseen)
+		c.certificates()
 		c.issuerAnnotations()
 	case "Certificate.cert-manager.io":
 		c.issuer(nestedString(it.Object.Object, "spec", "issuerRef", "kind"), nestedString(it.Object.Object, "spec", "issuerRef", "name"), likely)
 	case "ExternalSecret.external-secrets.io":
 		c.store(it.Object.Object, "spec", "secretStoreRef")
+		for _, from := range slices.Concat(list(it.Object.Object, "spec", "data"), list(it.Object.Object, "spec", "dataFrom")) {
+			c.store(from, "sourceRef", "storeRef")
+		}
+	case "PushSecret.external-secrets.io":
+		for _, store := range list(it.Object.Object, "spec", "secretStoreRefs") {
+			c.store(store)
+		}
 	case "ClusterExternalSecret.external-secrets.io":
 		c.store(it.Object.Object, "spec", "externalSecretSpec", "secretStoreRef")
+	case "HelmRelease.helm.toolkit.fluxcd.io":
+		c.release()
 	}
 	if it.gk.Group == "gateway.networking.k8s.io" && strings.HasSuffix(it.gk.Kind, "Route") {
 		c.parents()
@@ -102,8 +117,12 @@ func (c *collector) pod(object map[string]any, path ...string) {
 	if !ok {
 		return
 	}
-	if name := nestedString(spec, "serviceAccountName"); name != "default" {
+	// The API server takes the old name of the field for the new one.
+	if name := cmp.Or(nestedString(spec, "serviceAccountName"), nestedString(spec, "serviceAccount")); name != "default" {
 		c.local("ServiceAccount", name)
+	}
+	for _, s := range list(spec, "imagePullSecrets") {
+		c.add("", "Secret", c.item.GetNamespace(), nestedString(s, "name"), false, likely)
 	}
 	if name := nestedString(spec, "priorityClassName"); !strings.HasPrefix(name, "system-") {
 		c.clusterWide("scheduling.k8s.io", "PriorityClass", name, hard)
@@ -191,6 +210,29 @@ func (c *collector) store(object map[string]any, path ...string) {
 		return
 	}
 	c.add("external-secrets.io", "SecretStore", c.item.GetNamespace(), name, false, hard)
+}
+
+// release collects what helm-controller reads of other objects before it installs a chart, the chart's
+// source left out: helm-controller watches sources, and goes on the moment they are there.
+func (c *collector) release() {
+	for _, v := range list(c.item.Object.Object, "spec", "valuesFrom") {
+		if on, _, _ := unstructured.NestedBool(v, "optional"); !on {
+			c.local(nestedString(v, "kind"), nestedString(v, "name"))
+		}
+	}
+	c.local("Secret", nestedString(c.item.Object.Object, "spec", "kubeConfig", "secretRef", "name"))
+	c.add("", "ServiceAccount", c.item.GetNamespace(), nestedString(c.item.Object.Object, "spec", "serviceAccountName"), false, likely)
+}
+
+// certificates collects the Secrets of a Gateway's listeners.
+func (c *collector) certificates() {
+	for _, l := range list(c.item.Object.Object, "spec", "listeners") {
+		for _, r := range list(l, "tls", "certificateRefs") {
+			if kind := nestedString(r, "kind"); kind == "" || kind == "Secret" {
+				c.add("", "Secret", cmp.Or(nestedString(r, "namespace"), c.item.GetNamespace()), nestedString(r, "name"), false, unseen)
+			}
+		}
+	}
 }
 
 // parents collects the Gateways that a route attaches to.
