@@ -43,7 +43,7 @@ func Audit(w io.Writer, r *audit.Result, o AuditOptions) error {
 	case "sarif":
 		return auditSARIF(w, r, o)
 	case "github":
-		return auditGitHub(w, r)
+		return auditGitHub(w, r, o)
 	case "html":
 		return auditHTML(w, r, o)
 	}
@@ -239,7 +239,7 @@ func auditSummary(r *audit.Result) string {
 }
 
 // auditGitHub prints workflow commands, which GitHub shows beside the lines of a pull request.
-func auditGitHub(w io.Writer, r *audit.Result) error {
+func auditGitHub(w io.Writer, r *audit.Result, o AuditOptions) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
 		level := map[tiers.Severity]string{tiers.Error: "error", tiers.Warning: "warning", tiers.Info: "notice"}[f.Severity]
@@ -258,6 +258,9 @@ func auditGitHub(w io.Writer, r *audit.Result) error {
 			text += "\nfix: " + f.Fix
 		}
 		fmt.Fprintf(&b, "title=%s::%s\n", escapeProperty("standup "+f.Rule), escapeData(text))
+	}
+	for _, u := range r.Unused {
+		fmt.Fprintf(&b, "::notice file=%s,line=%d,title=standup::%s\n", escapeProperty(o.Config), u.Line, escapeData(u.Message))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
@@ -65,7 +66,7 @@ func addResult(run *sarif.Run, f audit.Finding, accepted *audit.Acceptance) {
 }
 
 func sarifLocation(at audit.Location) *sarif.Location {
-	physical := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(at.File))
+	physical := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(fileURI(at.File)))
 	if at.Line > 0 {
 		physical.WithRegion(sarif.NewRegion().WithStartLine(at.Line))
 	}
@@ -75,6 +76,9 @@ func sarifLocation(at audit.Location) *sarif.Location {
 	}
 	return location
 }
+
+// fileURI writes a path as the relative reference that SARIF asks for.
+func fileURI(path string) string { return (&url.URL{Path: path}).String() }
 
 func sarifLevel(s tiers.Severity) string {
 	if s == tiers.Info {

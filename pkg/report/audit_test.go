@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
@@ -92,6 +93,30 @@ func TestAuditSARIF(t *testing.T) {
 	}
 	if len(doc.Runs[0].Tool.Driver.Rules) != len(audit.Rules()) {
 		t.Errorf("%d rules are described, there are %d", len(doc.Runs[0].Tool.Driver.Rules), len(audit.Rules()))
+	}
+}
+
+// TestAuditSARIFEscapesPaths writes the names of files as the references that the schema asks for.
+func TestAuditSARIFEscapesPaths(t *testing.T) {
+	result := &audit.Result{Findings: []audit.Finding{{Rule: "cycle", Severity: tiers.Error, At: audit.Location{File: "a:b/my apps/a#1%.yaml", Line: 1}}}}
+	var b bytes.Buffer
+	if err := Audit(&b, result, AuditOptions{Format: "sarif"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"uri": "./a:b/my%20apps/a%231%25.yaml"`; !strings.Contains(b.String(), want) {
+		t.Errorf("there is no %s in\n%s", want, b.String())
+	}
+}
+
+// TestAuditGitHubTellsUnusedEntries shows beside the configuration what does nothing in it any more.
+func TestAuditGitHubTellsUnusedEntries(t *testing.T) {
+	var b bytes.Buffer
+	result := &audit.Result{Unused: []audit.Unused{{Line: 7, Message: "accept cycle: expired on 2026-01-01"}}}
+	if err := Audit(&b, result, AuditOptions{Format: "github", Config: audit.ConfigFile}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "::notice file=.standup.yaml,line=7,title=standup::accept cycle: expired on 2026-01-01\n"; b.String() != want {
+		t.Errorf("got %s, want %s", b.String(), want)
 	}
 }
 
