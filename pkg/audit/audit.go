@@ -21,9 +21,8 @@ func Run(g *tiers.Graph, o Options) *Result {
 	ready, stuck := r.count(), r.down()
 	doubts := doubts{r: r, sure: map[tiers.Key]bool{}}
 	for _, c := range r.causes() {
-		found := r.findings(c)
-		all = append(all, found...)
-		doubts.note(c, found)
+		all = append(all, c.findings...)
+		doubts.note(c)
 	}
 	all = append(all, r.idleReleases(all)...)
 	told := toldOf(all)
@@ -53,8 +52,8 @@ type doubts struct {
 
 // note notes whom a cause keeps down, and whether it does for sure: one of its findings at least weighs
 // what its rule weighs.
-func (d doubts) note(c cause, found []Finding) {
-	sure := slices.ContainsFunc(found, func(f Finding) bool { return f.Severity == severityOf(f.Rule) })
+func (d doubts) note(c cause) {
+	sure := slices.ContainsFunc(c.findings, func(f Finding) bool { return f.Severity == severityOf(f.Rule) })
 	for _, i := range slices.Concat(c.members, c.blocked) {
 		k := d.r.tiers[i].Key
 		d.sure[k] = d.sure[k] || sure

@@ -322,7 +322,7 @@ func (r *replay) releaseBlockers(rel *release) []blocker {
 		case known && (r.running[key] || d.ReadyExpr != "" && r.present[key]):
 		case known:
 			out = append(out, blocker{kind: byRelease, what: key, item: rel.item, on: []int{dep.tier}})
-		case !r.opaque && len(r.byRef[key]) == 0 && !r.declared(key):
+		case r.complete() && len(r.byRef[key]) == 0 && !r.declared(key):
 			out = append(out, blocker{kind: byMissing, what: key, item: rel.item})
 		}
 	}
@@ -331,7 +331,7 @@ func (r *replay) releaseBlockers(rel *release) []blocker {
 		switch makers := r.byRef[src]; {
 		case len(makers) > 0 && suspended(makers[0]) && !servesItself(makers[0]):
 			out = append(out, blocker{kind: bySuspended, what: src, item: makers[0]})
-		case len(makers) == 0 && src.cluster == "" && r.complete() && !r.declared(src):
+		case len(makers) == 0 && src.cluster == "" && r.complete() && !r.isRootSource(src.String()) && !r.declared(src):
 			out = append(out, blocker{kind: byMissing, what: src, item: rel.item})
 		}
 	}

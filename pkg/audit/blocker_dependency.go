@@ -20,10 +20,30 @@ func (r *replay) dependencyBlocker(i int, k tiers.Key) (blocker, bool) {
 		return blocker{}, false
 	case r.tiers[i].ReadyExpr(k) != "" && (r.tiers[j].Suspend || r.within(i, j)):
 		return r.existenceBlocker(j)
-	case r.tiers[j].Suspend:
+	case r.sleeper(j) >= 0:
 		return blocker{kind: bySuspended, what: what}, true
 	}
 	return blocker{kind: byDependency, what: what, on: []int{j}}, true
+}
+
+// sleeper is the tier for whose suspension in git a tier does not come up: itself, or the nearest of those
+// that hold it, which never apply it on a cold cluster; -1 if there is none.
+func (w *world) sleeper(i int) int {
+	for range w.tiers { // parents cannot go round in a circle for ever
+		t := w.tiers[i]
+		if t.Suspend {
+			return i
+		}
+		if t.Parent == nil {
+			break
+		}
+		j, ok := w.index[*t.Parent]
+		if !ok {
+			break
+		}
+		i = j
+	}
+	return -1
 }
 
 // existenceBlocker tells whether a tier is still to be created. That is all that can be said where an

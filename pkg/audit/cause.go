@@ -14,6 +14,8 @@ type cause struct {
 	blockers, all []stuckOn
 	// blocked are the other tiers that wait for members, however indirectly.
 	blocked []int
+	// findings are its words, written before it was taken as mended.
+	findings []Finding
 }
 
 // stuckOn is a blocker and the tier it holds up.
@@ -31,6 +33,9 @@ func (r *replay) causes() []cause {
 		round := r.firstCauses()
 		if len(round) == 0 {
 			return out
+		}
+		for i := range round {
+			round[i].findings = r.findings(round[i])
 		}
 		for i := range round {
 			for _, b := range round[i].blockers {

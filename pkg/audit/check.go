@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"slices"
-
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,20 +36,17 @@ func (w *world) checksOfNothing(i int) []ref {
 	for _, what := range w.checks(i) {
 		_, isTier := w.index[tiers.Key{Namespace: what.namespace, Name: what.name}]
 		isTier = isTier && what.group == kustomizev1.GroupVersion.Group && what.kind == kustomizev1.KustomizationKind
-		root := slices.ContainsFunc(w.tiers, func(t *tiers.Tier) bool {
-			return t.Parent == nil && t.Source == what.kind+"/"+what.namespace+"/"+what.name
-		})
-		if fluxGroup(what.group) && len(w.byRef[what]) == 0 && !isTier && !root && !w.declared(what) {
+		if fluxGroup(what.group) && len(w.byRef[what]) == 0 && !isTier && !w.isRootSource(what.String()) && !w.declared(what) {
 			out = append(out, what)
 		}
 	}
 	return out
 }
 
-// complete reports whether git shows every object of Flux's kinds: no tier's objects are unknown, and no
-// generator's.
+// complete reports whether the objects of every tier are known, and nothing but Kustomizations can come
+// beside them: of what a ResourceSet generates the graph has taken up only those.
 func (w *world) complete() bool {
-	return !w.opaque && !slices.ContainsFunc(w.graph.Problems, func(p tiers.Problem) bool { return p.Rule == problemResourceSet })
+	return !w.opaque && len(w.users[ref{group: "fluxcd.controlplane.io", kind: "ResourceSet"}]) == 0
 }
 
 // suspended reports whether git says suspend: true of an object of Flux's.

@@ -305,11 +305,17 @@ func (r *replay) suspended(group []stuckOn) Finding {
 	for _, g := range group {
 		who = append(who, r.tiers[g.tier].Key.String())
 	}
-	f := r.at(dependsOnSuspended, r.index[target], nil)
+	sleeper := r.sleeper(r.index[target])
+	asleep := r.tiers[sleeper].Key
+	f := r.at(dependsOnSuspended, sleeper, nil)
 	f.Message = fmt.Sprintf("%s %s on %s, which git keeps suspended", words(who), verb(len(who), "depends", "depend"), target)
 	f.Cause = []string{"a tier that is suspended from the start never becomes Ready, and what depends on it stays at DependencyNotReady"}
+	if asleep != target {
+		f.Message = fmt.Sprintf("%s %s on %s, which comes with %s, and git keeps that suspended", words(who), verb(len(who), "depends", "depend"), target, asleep)
+		f.Cause = []string{"a tier that is suspended from the start applies nothing, and what depends on something that does not exist stays at DependencyNotReady"}
+	}
 	f.Related = append(f.Related, r.dependencyAt(r.tiers[b.tier], target))
-	f.Fix = fmt.Sprintf("remove suspend: true from %s, or the dependency on it", target)
+	f.Fix = fmt.Sprintf("remove suspend: true from %s, or the dependency on %s", asleep, target)
 	return f
 }
 

@@ -77,3 +77,18 @@ func TestReleasesThatNeverRun(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseThatNeedsALaterTier keeps the cause from being looked for once the fault counts as mended.
+func TestReleaseThatNeedsALaterTier(t *testing.T) {
+	result, _ := repository(t, map[string]string{
+		"cluster/tiers.yaml":   tier("first", "  wait: true\n") + tier("second", "  dependsOn: [{name: first}]\n"),
+		"first/releases.yaml":  charts + release("shop", "  dependsOn: [{name: till}]\n"),
+		"second/releases.yaml": release("till", ""),
+	}).audit(t)
+	if len(result.Findings) != 1 || result.Findings[0].Rule != "release-never-healthy" {
+		t.Fatalf("found\n%s", lines(result.Findings))
+	}
+	if want := []string{"the release needs HelmRelease/default/till first"}; !slices.Equal(result.Findings[0].Cause, want) {
+		t.Errorf("cause %v, want %v", result.Findings[0].Cause, want)
+	}
+}

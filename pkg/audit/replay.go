@@ -159,11 +159,11 @@ func (r *replay) down() []tiers.Key {
 	return out
 }
 
-// stuck lists the tiers that have not become Ready and are not suspended, in graph order.
+// stuck lists the tiers that have not become Ready and were meant to, in graph order.
 func (r *replay) stuck() []int {
 	var out []int
-	for i, t := range r.tiers {
-		if !r.ready[i] && !t.Suspend {
+	for i := range r.tiers {
+		if !r.ready[i] && r.sleeper(i) < 0 {
 			out = append(out, i)
 		}
 	}

@@ -41,8 +41,16 @@ func (l *loader) missing(g *Graph, t *Tier, d Key) {
 	if _, chart := l.charts[d]; len(opaque) > 0 && !chart {
 		p.Severity = Warning
 		p.Message += "; it may be in " + strings.Join(opaque[:min(3, len(opaque))], ", ") + ", whose objects are not known"
+	} else if l.unknownSets() && !chart {
+		p.Severity = Warning
+		p.Message += "; a ResourceSet may generate it, whose inputs are not known"
 	}
 	l.problem(p)
+}
+
+// unknownSets reports whether there are ResourceSets that generate Kustomizations which are not known.
+func (l *loader) unknownSets() bool {
+	return slices.ContainsFunc(l.problems, func(p Problem) bool { return p.Rule == "resourceset" && p.Severity == Warning })
 }
 
 // checkCycles reports every cycle of edges with its whole path.
