@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -18,10 +19,13 @@ func tierManifest(t *tiers.Tier, name, dependsOn, path string) string {
 	spec := t.Kustomization.Spec
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n", name, t.Namespace)
-	fmt.Fprintf(&b, "  dependsOn:\n    - name: %s\n  interval: %s\n", dependsOn, shortDuration(spec.Interval.Duration))
+	// Many an operator's own object has no condition Ready, and counts as healthy before the kind exists:
+	// the first pass may come a moment too early, and is not to be retried only after an interval.
+	retry := time.Minute
 	if spec.RetryInterval != nil {
-		fmt.Fprintf(&b, "  retryInterval: %s\n", shortDuration(spec.RetryInterval.Duration))
+		retry = spec.RetryInterval.Duration
 	}
+	fmt.Fprintf(&b, "  dependsOn:\n    - name: %s\n  interval: %s\n  retryInterval: %s\n", dependsOn, shortDuration(spec.Interval.Duration), shortDuration(retry))
 	fmt.Fprintf(&b, "  path: %s\n  prune: %t\n  wait: true\n  sourceRef:\n    kind: %s\n    name: %s\n", path, spec.Prune, spec.SourceRef.Kind, spec.SourceRef.Name)
 	if ns := spec.SourceRef.Namespace; ns != "" && ns != t.Namespace {
 		fmt.Fprintf(&b, "    namespace: %s\n", ns)

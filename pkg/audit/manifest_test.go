@@ -2,9 +2,13 @@ package audit_test
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/standup-sh/standup/pkg/audit"
 )
 
 // TestSplitTierKeepsWhatConcernsItsObjects wants the tier that a finding proposes to put the objects into
@@ -38,5 +42,21 @@ spec:
 `
 	if d := cmp.Diff(want, result.Findings[0].FixYAML); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestSplitTierIsRetriedSoon looks at a tier without retryInterval: the one split off has one, because its
+// first pass may come a moment before the kind exists.
+func TestSplitTierIsRetriedSoon(t *testing.T) {
+	result, _ := repository(t, map[string]string{
+		"cluster/tiers.yaml": strings.Replace(tier("apps", ""), "  retryInterval: 1m\n", "", 1),
+		"apps/cdi.yaml":      "apiVersion: cdi.kubevirt.io/v1beta1\nkind: CDI\nmetadata: {name: cdi}\n---\napiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata: {name: fast}\n",
+	}).audit(t)
+	n := slices.IndexFunc(result.Findings, func(f audit.Finding) bool { return f.Rule == "same-pass-second-order" })
+	if n < 0 {
+		t.Fatalf("found\n%s", lines(result.Findings))
+	}
+	if got := result.Findings[n].FixYAML; !strings.Contains(got, "  interval: 10m\n  retryInterval: 1m\n") {
+		t.Error(got)
 	}
 }
