@@ -48,7 +48,7 @@ func (d *Diff) Fallback(from tiers.Key, before *tiers.Graph) []Step {
 		hold.Edits = append(hold.Edits, "everything of this change")
 		steps = append(steps, hold)
 	} else {
-		hold.Commands = []string{fmt.Sprintf("flux get kustomization %s -n %s   # until it has applied that commit", from.Name, from.Namespace)}
+		hold.Commands = []string{fmt.Sprintf("flux reconcile kustomization %s -n %s --with-source   # waits until it has applied that commit", from.Name, from.Namespace)}
 		steps = append(steps, hold, Step{Title: "this change", Edits: []string{"everything of this change"}})
 	}
 	see := Step{Title: "see the new owner on every object before going on"}
