@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+
 	"github.com/standup-sh/standup/pkg/crds"
+	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -206,7 +209,11 @@ func (r *replay) missing(b stuckOn) Finding {
 	f.Message = fmt.Sprintf("%s depends on %s, and there is no such Kustomization", t.Key, target)
 	f.Cause = []string{"Flux looks the dependency up at every pass; while it does not exist the tier stays at DependencyNotReady, without an end"}
 	f.Fix = fmt.Sprintf("remove %s from spec.dependsOn of %s, or bring the Kustomization back", target, t.Key)
-	if near := r.nearest(target); near != "" {
+	if o, ok := r.leftOut(target); ok {
+		f.Message = fmt.Sprintf("%s depends on %s, which Flux never creates: it opts out of being applied", t.Key, target)
+		f.Related = append(f.Related, Location{File: o.File, Line: o.Line, Note: o.ID()})
+		f.Fix = fmt.Sprintf("remove %s from spec.dependsOn of %s, or the annotation or label %s/reconcile or …/ssa from %s", target, t.Key, kustomizev1.GroupVersion.Group, target)
+	} else if near := r.nearest(target); near != "" {
 		f.Fix += "; did you mean " + near + "?"
 	}
 	if hr := r.releaseNamed(target); hr != nil {
@@ -216,6 +223,15 @@ func (r *replay) missing(b stuckOn) Finding {
 		f.Fix = fmt.Sprintf("depend on %s, the tier that applies %s, and let it wait for the release (wait: true, or the release in healthChecks)", r.tiers[hr.tier].Key, hr.ID())
 	}
 	return f
+}
+
+// leftOut finds a Kustomization that git holds and Flux never creates.
+func (w *world) leftOut(k tiers.Key) (render.Object, bool) {
+	i := slices.IndexFunc(w.graph.LeftOut, func(o render.Object) bool { return o.GetNamespace() == k.Namespace && o.GetName() == k.Name })
+	if i < 0 {
+		return render.Object{}, false
+	}
+	return w.graph.LeftOut[i], true
 }
 
 // releaseNamed finds a HelmRelease of a name, in the namespace asked for or else in any.

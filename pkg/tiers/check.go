@@ -29,6 +29,8 @@ func (l *loader) missing(g *Graph, t *Tier, d Key) {
 		Message: fmt.Sprintf("Kustomization/%s depends on %s, which does not exist", keyString(t.Key), keyString(d))}
 	if _, ok := l.charts[d]; ok {
 		p.Message += "; a HelmRelease of that name exists, but dependsOn names Kustomizations"
+	} else if o, ok := l.leftOut[d]; ok {
+		p.Message += fmt.Sprintf("; %s:%d opts out of being applied, so that Flux never creates it", o.File, o.Line)
 	} else if near := nearest(g.Tiers, d); len(near) > 0 {
 		p.Message += "; did you mean " + strings.Join(near, " or ") + "?"
 	}

@@ -115,6 +115,9 @@ type Graph struct {
 	Edges []Edge
 	// CriticalPath is the longest chain, first tier first; ties go to the smallest name.
 	CriticalPath []Key
+	// LeftOut are the Kustomizations that git holds and Flux never creates, because they opt out of
+	// being applied ([flux.Skipped]), by namespace and name. They are no tiers.
+	LeftOut []render.Object
 	// Problems are sorted by file, line, rule, tier.
 	Problems []Problem
 	// Revision names what was read: a commit id, or "" for the work tree or a live graph.

@@ -2,11 +2,13 @@ package tiers
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/repo"
 )
@@ -56,6 +58,7 @@ func newLoader(tree *repo.Tree, opts Options) (*loader, error) {
 		sources:  map[string]*source{},
 		configs:  map[string]*config{},
 		charts:   map[Key]render.Object{},
+		leftOut:  map[Key]render.Object{},
 		contents: map[string]*render.Source{},
 		wanted:   wanted{names: map[needed]bool{}, releases: opts.HelmReleases},
 
@@ -76,6 +79,8 @@ type loader struct {
 	tiers   map[Key]*state
 	sources map[string]*source
 	configs map[string]*config
+	// leftOut are the Kustomizations that opt out of being applied.
+	leftOut map[Key]render.Object
 	// charts are the HelmReleases found, by namespace and name.
 	charts   map[Key]render.Object
 	problems []Problem
@@ -215,6 +220,10 @@ func (l *loader) child(parent *state, o render.Object) {
 		}
 		return
 	}
+	if flux.Skipped(o.Unstructured, nil) {
+		l.leftOut[k] = o
+		return
+	}
 	if old, ok := l.tiers[k]; ok {
 		if p := old.tier.Parent; p == nil || *p != parent.tier.Key {
 			l.duplicate(old, parent, o)
@@ -290,6 +299,9 @@ func (l *loader) graph() *Graph {
 	g := &Graph{Revision: l.tree.Revision, Entry: l.entry}
 	for _, s := range l.tiers {
 		g.Tiers = append(g.Tiers, s.tier)
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(l.leftOut), compareKeys) {
+		g.LeftOut = append(g.LeftOut, l.leftOut[k])
 	}
 	g.Edges = l.edges(g.Tiers)
 	sortGraph(g)
