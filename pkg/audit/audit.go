@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/standup-sh/standup/pkg/crds"
@@ -150,6 +151,9 @@ func (w *world) assumptions() []Assumption {
 				note(in.ref.String(), i)
 			}
 		}
+		if w.sourceUnseen(i) {
+			note(sourceRef(t).String(), i)
+		}
 	}
 	out := make([]Assumption, 0, len(byWhat))
 	for what, keys := range byWhat {
@@ -158,6 +162,15 @@ func (w *world) assumptions() []Assumption {
 	}
 	slices.SortFunc(out, func(a, b Assumption) int { return cmp.Compare(a.What, b.What) })
 	return out
+}
+
+// sourceUnseen reports whether nothing in git makes the source of a tier. One that is generated is no
+// object of a tier; what it generates is known, or the tier is opaque.
+func (w *world) sourceUnseen(i int) bool {
+	t := w.tiers[i]
+	src := sourceRef(t)
+	generated := src.kind == sourcev1.ExternalArtifactKind && t.Opaque == ""
+	return t.Parent != nil && !w.isRootSource(t.Source) && !generated && len(w.byRef[src]) == 0 && len(w.sources[i]) == 0 && !w.declared(src)
 }
 
 // configUse marks the entries of beforeFlux that something in git needs.

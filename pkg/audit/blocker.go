@@ -118,8 +118,7 @@ func (r *replay) sourceBlocker(i int) (blocker, bool) {
 	if t.Parent == nil || r.isRootSource(t.Source) {
 		return blocker{}, false
 	}
-	src := flux.SourceOf(t.Kustomization)
-	what := ref{group: sourcev1.GroupVersion.Group, kind: src.Kind, namespace: src.Namespace, name: src.Name}
+	what := sourceRef(t)
 	if makers := r.byRef[what]; len(makers) > 0 {
 		if suspended(makers[0]) {
 			return blocker{kind: bySuspended, what: what, item: makers[0]}, true
@@ -132,6 +131,12 @@ func (r *replay) sourceBlocker(i int) (blocker, bool) {
 		}
 	}
 	return blocker{kind: bySource, what: what, on: r.sources[i]}, len(r.sources[i]) > 0
+}
+
+// sourceRef is the source that a tier reads.
+func sourceRef(t *tiers.Tier) ref {
+	src := flux.SourceOf(t.Kustomization)
+	return ref{group: sourcev1.GroupVersion.Group, kind: src.Kind, namespace: src.Namespace, name: src.Name}
 }
 
 // isRootSource reports whether a root reads the source: then it was there before anything of git.

@@ -34,6 +34,8 @@ type fixture struct {
 	sources                map[string]string
 	ready                  string
 	finds, accepts, unused []string
+	// assumes is what is taken to be there before Flux, checked where a fixture says any.
+	assumes []string
 }
 
 func fixtures(t *testing.T) []fixture {
@@ -94,6 +96,8 @@ func (f *fixture) read(t *testing.T, archive string) map[string]string {
 				f.path = value
 			case "near miss of":
 				f.nearMissOf = append(f.nearMissOf, value)
+			case "assumes":
+				f.assumes = append(f.assumes, value)
 			case "source":
 				k, v, _ := strings.Cut(value, "=")
 				f.sources[k] = v
@@ -223,6 +227,13 @@ func TestFixtures(t *testing.T) {
 				if strings.Contains(a.What, "ENC[") {
 					t.Errorf("ciphertext is taken for a name: %s", a.What)
 				}
+			}
+			var assumed []string
+			for _, a := range result.Assumed {
+				assumed = append(assumed, a.What)
+			}
+			if d := cmp.Diff(f.assumes, assumed); len(f.assumes) > 0 && d != "" {
+				t.Errorf("assumed (-want +got):\n%s", d)
 			}
 			got := fmt.Sprintf("%d of %d", result.Ready, result.Tiers)
 			if len(result.Unsure) > 0 {
