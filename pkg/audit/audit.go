@@ -79,8 +79,10 @@ type told map[[2]string]bool
 func toldOf(all []Finding) told {
 	out := told{}
 	for _, f := range all {
-		for _, at := range f.Related {
-			out[[2]string{f.Tier.String(), at.Note}] = true
+		for _, t := range append(slices.Clone(f.also), f.Tier) {
+			for _, at := range f.Related {
+				out[[2]string{t.String(), at.Note}] = true
+			}
 		}
 	}
 	return out
@@ -147,7 +149,7 @@ func (w *world) assumptions() []Assumption {
 	}
 	for i, t := range w.tiers {
 		for _, in := range inputsOf(t) {
-			if len(w.byRef[in.ref]) == 0 && !w.declared(in.ref) {
+			if len(w.bringing(in.ref)) == 0 && !w.declared(in.ref) {
 				note(in.ref.String(), i)
 			}
 		}
@@ -191,7 +193,8 @@ func (w *world) configUse() map[Entry]bool {
 	return used
 }
 
-// needed reports whether a tier depends on, reads or lives in a declared object.
+// needed reports whether a tier depends on, reads or lives in a declared object, or one of its objects
+// needs it.
 func (w *world) needed(object string) bool {
 	for i, t := range w.tiers {
 		for _, k := range t.DependsOn {
@@ -208,7 +211,7 @@ func (w *world) needed(object string) bool {
 			return true
 		}
 		for _, it := range w.items[i] {
-			if "Namespace/"+it.GetNamespace() == object {
+			if "Namespace/"+it.GetNamespace() == object || slices.ContainsFunc(usesOf(it), func(u use) bool { return u.ref.String() == object }) {
 				return true
 			}
 			if rel := w.releases[it.ref]; rel != nil && slices.ContainsFunc(releaseNeeds(rel), func(r ref) bool { return r.String() == object }) {

@@ -18,7 +18,7 @@ type blockerKind string
 
 const (
 	byParent     blockerKind = "parent"    // the tier does not exist: its parent has not applied it
-	bySource     blockerKind = "source"    // the source object does not exist
+	bySource     blockerKind = "source"    // the source object does not exist, or cannot be fetched
 	byDependency blockerKind = "dependsOn" // a dependency is not ready
 	byMissing    blockerKind = "missing"   // a dependency does not exist
 	bySuspended  blockerKind = "suspended" // a dependency, child or release is suspended in git
@@ -46,6 +46,10 @@ type blocker struct {
 	item *item
 	// on lists the tiers that could bring it, the tier itself possibly among them.
 	on []int
+	// lacks is what the object waited for is itself waiting for, where a controller is to make it.
+	lacks []ref
+	// source is the source that cannot be fetched without what is waited for, if that is why.
+	source ref
 	// problem is the graph's own account of a tier that cannot be built.
 	problem *tiers.Problem
 	err     error // why an expression does not compile
@@ -123,7 +127,10 @@ func (r *replay) sourceBlocker(i int) (blocker, bool) {
 		if suspended(makers[0]) {
 			return blocker{kind: bySuspended, what: what, item: makers[0]}, true
 		}
-		return blocker{kind: bySource, what: what, on: itemTiers(makers)}, !r.present[what]
+		if !r.present[what] {
+			return blocker{kind: bySource, what: what, on: itemTiers(makers)}, true
+		}
+		return r.unfetched(bySource, what, nil)
 	}
 	for _, s := range r.sources[i] {
 		if r.applied[s] {
@@ -222,8 +229,8 @@ func (r *replay) itemBlockers(it *item) []blocker {
 		}
 	}
 	if account, ok := podAccount(it); ok {
-		if makers := r.byRef[account]; len(makers) > 0 && !r.present[account] {
-			out = append(out, blocker{kind: byAccount, what: account, item: it, on: itemTiers(makers)})
+		if r.toCome(account) {
+			out = append(out, r.waitFor(byAccount, account, it))
 		}
 	}
 	return out
@@ -283,15 +290,26 @@ func (r *replay) unhealthy(i int) []blocker {
 			}
 			add(blocker{kind: byRelease, what: it.ref, item: it, on: r.releaseAwaits(it.ref)})
 		default:
-			for _, u := range it.hardUses() {
-				if makers := r.byRef[u.ref]; len(makers) > 0 && !r.present[u.ref] {
-					add(blocker{kind: byUse, what: u.ref, item: it, on: itemTiers(makers)})
+			for _, b := range r.useBlockers(it) {
+				if !r.saidOfMaker(i, b.what) {
+					add(b)
 				}
 			}
 		}
 	}
 	for _, what := range r.checksOfNothing(i) {
 		add(blocker{kind: byCheck, what: what})
+	}
+	return out
+}
+
+// useBlockers are what an object lacks to become healthy.
+func (r *replay) useBlockers(it *item) []blocker {
+	var out []blocker
+	for _, u := range it.hardUses() {
+		if r.toCome(u.ref) {
+			out = append(out, r.waitFor(byUse, u.ref, it))
+		}
 	}
 	return out
 }
@@ -309,61 +327,6 @@ func (r *replay) watched(i int) []*item {
 		}
 	}
 	return out
-}
-
-// releaseBlockers are what keeps helm-controller from installing a release.
-//
-// It follows reconcileRelease and checkDependencies in helm-controller's
-// internal/controller/helmrelease_controller.go.
-func (r *replay) releaseBlockers(rel *release) []blocker {
-	var out []blocker
-	if rel.spec.Spec.Suspend {
-		out = append(out, blocker{kind: bySuspended, what: rel.ref, item: rel.item})
-	}
-	for _, d := range rel.spec.Spec.DependsOn {
-		key := releaseDependency(rel, d.Namespace, d.Name)
-		dep, known := r.releases[key]
-		switch {
-		case known && (r.running[key] || d.ReadyExpr != "" && r.present[key]):
-		case known:
-			out = append(out, blocker{kind: byRelease, what: key, item: rel.item, on: []int{dep.tier}})
-		case r.complete() && len(r.byRef[key]) == 0 && !r.declared(key):
-			out = append(out, blocker{kind: byMissing, what: key, item: rel.item})
-		}
-	}
-	if src, ok := chartSource(&rel.spec); ok {
-		src.cluster = rel.ref.cluster
-		switch makers := r.byRef[src]; {
-		case len(makers) > 0 && suspended(makers[0]) && !servesItself(makers[0]):
-			out = append(out, blocker{kind: bySuspended, what: src, item: makers[0]})
-		case len(makers) == 0 && src.cluster == "" && r.complete() && !r.isRootSource(src.String()) && !r.declared(src):
-			out = append(out, blocker{kind: byMissing, what: src, item: rel.item})
-		}
-	}
-	for _, in := range releaseInputs(rel) {
-		if makers := r.byRef[in]; len(makers) > 0 && !r.present[in] {
-			out = append(out, blocker{kind: byInput, what: in, item: rel.item, on: itemTiers(makers)})
-		}
-	}
-	ns := rel.namespace()
-	created := rel.spec.Spec.Install != nil && rel.spec.Spec.Install.CreateNamespace
-	if makers := r.namespaces[namespaceRef(rel.cluster(), ns)]; len(makers) > 0 && !created && !r.namespaceExists(rel.cluster(), ns) {
-		out = append(out, blocker{kind: byNamespace, what: namespaceRef(rel.cluster(), ns), item: rel.item, on: itemTiers(makers)})
-	}
-	return out
-}
-
-// releaseAwaits lists the tiers that a release which cannot run waits for.
-func (r *replay) releaseAwaits(key ref) []int {
-	rel := r.releases[key]
-	if !r.present[key] {
-		return []int{rel.tier}
-	}
-	var on []int
-	for _, b := range r.releaseBlockers(rel) {
-		on = append(on, b.on...)
-	}
-	return on
 }
 
 func supplyTiers(list []supply) []int {

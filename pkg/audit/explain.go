@@ -52,6 +52,9 @@ func (r *replay) groupBlockers(list []stuckOn) [][]stuckOn {
 		if b.kind == bySuspended && b.item == nil {
 			k.tier = -1 // one finding a suspended tier, whoever depends on it
 		}
+		if b.kind == byInput && b.item == nil && len(r.made[b.what]) > 0 {
+			k.tier = -1 // and one an object that is made, whoever reads it
+		}
 		n, ok := at[k]
 		if !ok {
 			n = len(out)
@@ -80,7 +83,7 @@ func (r *replay) explain(c cause, group []stuckOn) (Finding, bool) {
 	case byAccount:
 		return r.accountNever(c, group), true
 	case byInput, bySource:
-		return r.inputNever(c, b), true
+		return r.inputNever(group), true
 	case byRelease:
 		return r.releaseNever(group), true
 	case byUse:
@@ -154,11 +157,14 @@ func (r *replay) doubtAbout(f Finding, c cause) string {
 	}
 	root := r.tiers[r.index[f.Tier]].Parent == nil
 	for _, b := range c.blockers {
+		reads := b.kind == byInput || b.kind == bySource
 		switch {
 		case b.kind == byNamespace && root:
 			return fmt.Sprintf("who creates %s by hand may create the namespace as well; if so, declare %s in %s under beforeFlux.objects", f.Tier, b.what, ConfigFile)
-		case b.kind == byInput && slices.ContainsFunc(r.byRef[b.what], func(it *item) bool { return it.Encrypted() }):
+		case reads && slices.ContainsFunc(r.byRef[b.what], func(it *item) bool { return it.Encrypted() }):
 			return fmt.Sprintf("%s is encrypted in git, and a bootstrap step may apply it first; if one does, declare it in %s under beforeFlux.objects", b.what, ConfigFile)
+		case reads && r.fromOutside(b.what):
+			return fmt.Sprintf("the values of %s come from outside of git, and a bootstrap step may create it first; if one does, declare it in %s under beforeFlux.objects", b.what, ConfigFile)
 		case b.kind == byKind && slices.Contains(f.Objects, b.item.ID()):
 			if slices.ContainsFunc(r.supplies[b.what], supply.isNetwork) {
 				return "Flux's own pods need a network, so that what brings it is likely to be there before Flux"

@@ -8,12 +8,22 @@ import (
 )
 
 // inputNever words a tier that must read what only itself, or something after it, applies.
-func (r *replay) inputNever(_ cause, b stuckOn) Finding {
+func (r *replay) inputNever(group []stuckOn) Finding {
+	b := group[0]
+	for _, other := range group {
+		if maker := r.makerAmong(other); maker != nil && maker.tier == other.tier {
+			b = other // the one that could help itself says most
+		}
+	}
 	t := r.tiers[b.tier]
 	if b.item != nil {
 		return r.releaseNever([]stuckOn{b})
 	}
+	maker := r.makerAmong(b)
 	own := slices.Contains(b.on, b.tier)
+	if maker != nil {
+		own = maker.tier == b.tier
+	}
 	rule := inputDownstream
 	if own {
 		rule = ownInput
@@ -22,6 +32,9 @@ func (r *replay) inputNever(_ cause, b stuckOn) Finding {
 	f.Object = b.what.String()
 	f.Objects = []string{f.Object}
 	field := "spec.sourceRef"
+	if b.source != (ref{}) {
+		field = "its source, " + b.source.String()
+	}
 	if b.kind == byInput {
 		for _, in := range inputsOf(t) {
 			if in.ref == b.what {
@@ -29,34 +42,81 @@ func (r *replay) inputNever(_ cause, b stuckOn) Finding {
 			}
 		}
 	}
-	maker := r.makerAmong(b)
 	where := t.Key.String()
 	if maker != nil {
 		where = r.tiers[maker.tier].Key.String()
 		f.Related = append(f.Related, r.locationOf(maker, maker.ID()))
 	}
-	verb := "builds"
+	does := "builds"
 	if field == "spec.serviceAccountName" || strings.HasPrefix(field, "spec.kubeConfig") {
-		verb = "applies"
+		does = "applies"
+	}
+	if maker != nil && maker.makes(b.what) {
+		f = r.madeInputNever(f, b, maker, field)
+		r.addReaders(&f, group)
+		return f
 	}
 	if own {
 		f.Message = fmt.Sprintf("%s reads %s in %s, and applies it itself", t.Key, b.what, field)
-		f.Cause = []string{fmt.Sprintf("Flux reads it before it %s the tier, so the pass that would create it never gets that far", verb)}
+		f.Cause = []string{fmt.Sprintf("Flux reads it before it %s the tier, so the pass that would create it never gets that far", does)}
 		f.Fix = fmt.Sprintf("move %s to a tier that %s depends on", b.what, t.Key)
 		return f
 	}
 	f.Message = fmt.Sprintf("%s reads %s in %s, and %s, which applies it, can come up only after %s", t.Key, b.what, field, where, t.Key)
-	f.Cause = []string{fmt.Sprintf("Flux reads it before it %s the tier", verb)}
-	f.Fix = fmt.Sprintf("move %s to a tier that comes before %s", b.what, t.Key)
-	if field == "spec.postBuild.substituteFrom" {
-		f.Fix += ", or mark it optional and give its variables defaults"
-	}
+	f.Cause = []string{fmt.Sprintf("Flux reads it before it %s the tier", does)}
+	f.Fix = fmt.Sprintf("move %s to a tier that comes before %s%s", b.what, t.Key, orOptional(field))
 	return f
+}
+
+// madeInputNever words a tier that must read what a controller makes for an object, of the tier itself
+// or of one that can do so only after it.
+func (r *replay) madeInputNever(f Finding, b stuckOn, maker *item, field string) Finding {
+	t := r.tiers[b.tier]
+	f.Message = fmt.Sprintf("%s reads %s in %s, which is made only from %s, and %s applies that itself", t.Key, b.what, field, maker.ID(), t.Key)
+	f.Cause = []string{"Flux reads it before it builds or applies the tier, so the pass that would apply what it is made from never gets that far"}
+	if maker.tier != b.tier {
+		f.Message = fmt.Sprintf("%s reads %s in %s, which is made only from %s of %s, and that can be done only after %s",
+			t.Key, b.what, field, maker.ID(), r.tiers[maker.tier].Key, t.Key)
+		f.Cause = []string{"Flux reads it before it builds or applies the tier"}
+	}
+	f.Cause = append(f.Cause, lacking(maker, b)...)
+	f.Fix = fmt.Sprintf("let it be made before %s: move %s, with what it needs, to a tier with wait: true that %s depends on%s", t.Key, maker.ID(), t.Key, orOptional(field))
+	return f
+}
+
+// addReaders adds the other tiers that read what a finding is about.
+func (r *replay) addReaders(f *Finding, group []stuckOn) {
+	var names []string
+	for _, other := range group {
+		if k := r.tiers[other.tier].Key; k != f.Tier && !slices.Contains(f.also, k) {
+			f.also, names = append(f.also, k), append(names, k.String())
+		}
+	}
+	if len(names) > 0 {
+		f.Cause = append(f.Cause, fmt.Sprintf("%s %s it too", words(names), verb(len(names), "reads", "read")))
+	}
+}
+
+// lacking says what an object still needs before anything is made from it.
+func lacking(maker *item, b stuckOn) []string {
+	var out []string
+	for _, what := range b.lacks {
+		out = append(out, fmt.Sprintf("nothing is made from %s before %s is there", maker.ID(), what))
+	}
+	return out
+}
+
+// orOptional is the other way out for inputs that a tier can do without.
+func orOptional(field string) string {
+	if field == "spec.postBuild.substituteFrom" {
+		return ", or mark it optional and give its variables defaults"
+	}
+	return ""
 }
 
 // makerAmong is the object in git that a blocker waits for, one in the same tier if there is.
 func (r *replay) makerAmong(b stuckOn) *item {
-	list := r.byRef[b.what]
+	list := r.bringing(b.what)
 	if b.kind == byNamespace {
 		list = r.namespaces[b.what]
 		// A release that would make the namespace is not to blame where a tier makes it on purpose.
@@ -124,11 +184,16 @@ func (r *replay) useNever(b stuckOn) Finding {
 	t := r.tiers[b.tier]
 	maker := r.makerAmong(b)
 	f.Related = append(f.Related, r.locationOf(maker, maker.ID()))
-	f.Message = fmt.Sprintf("%s waits for %s, which needs %s of %s, and that can come up only after %s", t.Key, b.item.ID(), b.what, r.tiers[maker.tier].Key, t.Key)
-	f.Cause = []string{"without it the object never becomes healthy, and until it is healthy the tier is not Ready"}
-	f.Fix = fmt.Sprintf("move %s into a tier that depends on %s", b.item.ID(), r.tiers[maker.tier].Key)
-	if r.kindBefore(b.tier, maker) {
-		f.Fix += fmt.Sprintf(", or %s into %s or a tier before it", b.what, t.Key)
+	last := r.tiers[maker.tier].Key
+	f.Message = fmt.Sprintf("%s waits for %s, which needs %s of %s, and that can come up only after %s", t.Key, b.item.ID(), maker.bringing(b.what), last, t.Key)
+	f.Cause = append([]string{"without it the object never becomes healthy, and until it is healthy the tier is not Ready"}, lacking(maker, b)...)
+	there := len(b.lacks) > 0 && len(b.on) > 0 // what it is made from, which lacks something itself
+	if there {
+		last = r.tiers[b.on[0]].Key
+	}
+	f.Fix = fmt.Sprintf("move %s into a tier that depends on %s", b.item.ID(), last)
+	if !there && maker.tier != b.tier && r.kindBefore(b.tier, maker) {
+		f.Fix += fmt.Sprintf(", or %s into %s or a tier before it", maker.source(b.what), t.Key)
 	}
 	f.Fix += fmt.Sprintf("; or set wait: false on %s", t.Key)
 	return f

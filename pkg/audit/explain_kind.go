@@ -229,6 +229,12 @@ func (r *replay) edge(b stuckOn, on int) Location {
 		at = r.locationOf(b.item, "")
 	case byInput, bySource:
 		why = fmt.Sprintf(", which applies %s", b.what)
+		switch {
+		case len(b.lacks) > 0:
+			why = fmt.Sprintf(": %s is made only once %s is there", b.what, b.lacks[0])
+		case len(r.byRef[b.what]) == 0 && len(r.made[b.what]) > 0:
+			why = fmt.Sprintf(", which applies what %s is made from", b.what)
+		}
 	case byHealth:
 		why = ", for whose health it waits"
 	}

@@ -57,14 +57,20 @@ func inputsOf(t *tiers.Tier) []input {
 // inputBlocker tells whether an input is still to come. What nothing in git makes is taken to be
 // there, and so is everything that a root needs: whoever created the root gave it its inputs.
 func (r *replay) inputBlocker(i int, in input) (blocker, bool) {
-	makers := r.byRef[in.ref]
-	if r.tiers[i].Parent == nil || len(makers) == 0 || r.present[in.ref] || r.declared(in.ref) {
+	if r.tiers[i].Parent == nil || !r.toCome(in.ref) {
 		return blocker{}, false
 	}
-	if strings.HasPrefix(in.field, "spec.decryption") && slices.ContainsFunc(makers, func(m *item) bool { return m.Encrypted() }) {
-		return blocker{}, false // the key is encrypted itself, so that somebody brings it first
+	if r.broughtByHand(in) {
+		return blocker{}, false
 	}
-	return blocker{kind: byInput, what: in.ref, on: itemTiers(makers)}, true
+	return r.waitFor(byInput, in.ref, nil), true
+}
+
+// broughtByHand reports whether an input is a key that decrypts, and is itself encrypted in git or made
+// from values of a store outside: somebody brings such a key first, or nothing would ever start.
+func (w *world) broughtByHand(in input) bool {
+	return strings.HasPrefix(in.field, "spec.decryption") &&
+		(w.fromOutside(in.ref) || slices.ContainsFunc(w.byRef[in.ref], func(m *item) bool { return m.Encrypted() }))
 }
 
 // releaseInputs lists the objects that helm-controller reads before it can install a release:
@@ -136,9 +142,10 @@ func (w *world) initialNamespace(cluster, name string) bool {
 	return w.declared(namespaceRef("", name))
 }
 
-// declared reports whether the configuration says that an object is there before Flux.
+// declared reports whether an object is there before Flux: the configuration says so, or a root's source
+// is fetched with it.
 func (w *world) declared(r ref) bool {
-	return w.config.object(r)
+	return w.given[r] || w.config.object(r)
 }
 
 func nestedString(object map[string]any, fields ...string) string {

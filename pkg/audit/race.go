@@ -199,19 +199,20 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 	return f
 }
 
-// awaiting says how to make a tier wait for an object that it applies. With wait: true it would wait for
+// awaiting says how to make a tier wait for objects that it applies. With wait: true it would wait for
 // all the others too: not where some are tiers, which may need this one, or are suspended.
-func (w *world) awaiting(it *item) string {
-	t := w.tiers[it.tier]
-	held := slices.ContainsFunc(w.items[it.tier], func(other *item) bool {
+func (w *world) awaiting(items ...*item) string {
+	i := items[0].tier
+	t := w.tiers[i]
+	held := slices.ContainsFunc(w.items[i], func(other *item) bool {
 		suspended, _, _ := unstructured.NestedBool(other.Object.Object, "spec", "suspend")
 		child := isKustomization(other.gk) && (other.GetName() != t.Name || other.GetNamespace() != t.Namespace)
 		return child || suspended && isRelease(other.gk)
 	})
 	if held {
-		return fmt.Sprintf("name %s in healthChecks of %s", it.ID(), t.Key)
+		return fmt.Sprintf("name %s in healthChecks of %s", words(ids(items)), t.Key)
 	}
-	return fmt.Sprintf("set wait: true on %s, or name %s in its healthChecks", t.Key, it.ID())
+	return fmt.Sprintf("set wait: true on %s, or name %s in its healthChecks", t.Key, words(ids(items)))
 }
 
 func isGitCRD(it *item) bool { return it.gk.Kind == "CustomResourceDefinition" }

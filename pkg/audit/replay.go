@@ -20,6 +20,7 @@ type replay struct {
 	present map[ref]bool // objects of the graph that are on the cluster
 	kinds   map[ref]bool // kinds that are served, for those that have a supply
 	running map[ref]bool // HelmReleases whose chart has been installed
+	asking  map[ref]bool // objects whose way is being looked into: see waitFor
 	// forced holds what earlier findings have dealt with: the replay goes on as if it were mended.
 	forced map[force]bool
 }
@@ -35,7 +36,7 @@ type force struct {
 func newReplay(w *world) *replay {
 	return &replay{
 		world: w, applied: make([]bool, len(w.tiers)), stages: make([]flux.ApplyStage, len(w.tiers)), ready: make([]bool, len(w.tiers)),
-		present: map[ref]bool{}, kinds: map[ref]bool{}, running: map[ref]bool{}, forced: map[force]bool{},
+		present: map[ref]bool{}, kinds: map[ref]bool{}, running: map[ref]bool{}, asking: map[ref]bool{}, forced: map[force]bool{},
 	}
 }
 
@@ -65,7 +66,7 @@ func (r *replay) step() bool {
 			r.kinds[key], changed = true, true
 		}
 	}
-	return changed
+	return r.make() || changed
 }
 
 // pass applies as many stages of a tier as Flux could now, and reports whether that was any more

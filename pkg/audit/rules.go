@@ -82,6 +82,7 @@ func Rules() []Rule {
 		{providerNotUpstream, tiers.Warning, "A kind's provider is not upstream of the tier that needs it"},
 		{providerNotAwaited, tiers.Warning, "A kind's provider is upstream but nothing waits until the kind exists"},
 		{inputNotUpstream, tiers.Warning, "What a tier's pass has to read is not upstream of it"},
+		{inputNotAwaited, tiers.Warning, "What a tier's pass has to read is made from an object upstream, and nothing waits until it is"},
 		{namespaceNotUpstream, tiers.Warning, "A namespace is not upstream of the tier that needs it"},
 		{unorderedUse, tiers.Warning, "An object uses what another tier provides, with no path between them"},
 		{sharedObject, tiers.Warning, "Two tiers apply the same object"},
@@ -136,6 +137,7 @@ const (
 	providerNotUpstream      = "provider-not-upstream"
 	providerNotAwaited       = "provider-not-awaited"
 	inputNotUpstream         = "input-not-upstream"
+	inputNotAwaited          = "input-not-awaited"
 	namespaceNotUpstream     = "namespace-not-upstream"
 	unorderedUse             = "unordered-use"
 	sharedObject             = "shared-object"

@@ -30,8 +30,8 @@ func (w *world) unorderedIn(i int) []Finding {
 	var order []int
 	for _, it := range w.items[i] {
 		for _, u := range usesOf(it) {
-			makers := w.byRef[u.ref]
-			if len(makers) == 0 || slices.ContainsFunc(makers, func(m *item) bool { return m.tier == i || w.guaranteed(i, m) >= applied }) {
+			makers := w.bringing(u.ref)
+			if len(makers) == 0 || w.declared(u.ref) || slices.ContainsFunc(makers, func(m *item) bool { return m.tier == i || w.guaranteed(i, m) >= applied }) {
 				continue
 			}
 			j := makers[0].tier
@@ -51,14 +51,17 @@ func (w *world) unorderedIn(i int) []Finding {
 func (w *world) unorderedPair(i, j int, pairs []usedPair) Finding {
 	t, p := w.tiers[i], w.tiers[j]
 	var users []*item
-	var used []string
+	var used, movable []string
 	lasting, awaited := false, false
 	for _, pair := range pairs {
 		if !slices.Contains(users, pair.user) {
 			users = append(users, pair.user)
 		}
-		if s := pair.use.String(); !slices.Contains(used, s) {
+		if s := pair.by.bringing(pair.use.ref); !slices.Contains(used, s) {
 			used = append(used, s)
+		}
+		if s := pair.by.source(pair.use.ref); !slices.Contains(movable, s) {
+			movable = append(movable, s)
 		}
 		lasting = lasting || pair.use.lasting
 		awaited = awaited || notices(t, pair)
@@ -81,7 +84,7 @@ func (w *world) unorderedPair(i, j int, pairs []usedPair) Finding {
 	}
 	if w.before.Of(p.Key).Applied(t.Key) {
 		f.Cause = append(f.Cause, fmt.Sprintf("%s itself comes only after %s: an edge the other way would be a circle", p.Key, t.Key))
-		f.Fix = fmt.Sprintf("move %s to %s or to a tier before it", words(used), t.Key)
+		f.Fix = fmt.Sprintf("move %s to %s or to a tier before it", words(movable), t.Key)
 		return f
 	}
 	f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)

@@ -81,6 +81,7 @@ func usesOf(it *item) []use {
 	case "HelmRelease.helm.toolkit.fluxcd.io":
 		c.release()
 	}
+	c.source()
 	if it.gk.Group == "gateway.networking.k8s.io" && strings.HasSuffix(it.gk.Kind, "Route") {
 		c.parents()
 	}

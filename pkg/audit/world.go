@@ -68,16 +68,20 @@ type world struct {
 	index     map[tiers.Key]int
 	// items are the objects of each tier that Flux does not skip, in stage order.
 	items [][]*item
-	// byRef lists who makes an object, in tier order.
-	byRef    map[ref][]*item
-	releases map[ref]*release
+	// byRef lists the manifests of an object, in tier order; made those of which a controller makes it.
+	byRef, made map[ref][]*item
+	releases    map[ref]*release
 	// namespaces lists who makes a namespace: Namespace objects and createNamespace releases.
 	namespaces map[ref][]*item
 	// users lists the tiers that hold objects of a kind, inhabitants those with objects in a namespace.
 	users, inhabitants map[ref][]int
 	children           [][]int
+	// readers lists the tiers whose pass reads an object.
+	readers map[ref][]int
 	// sources lists the tiers that apply the source of a tier.
 	sources [][]int
+	// given are the Secrets of the sources that roots read.
+	given map[ref]bool
 	// supplies by cluster and kind.
 	supplies  map[ref][]supply
 	scopes    scopes
@@ -97,9 +101,9 @@ type world struct {
 func newWorld(g *tiers.Graph, o Options) *world {
 	w := &world{
 		graph: g, providers: o.Providers, before: tiers.NewBefore(g), tiers: g.Tiers, index: make(map[tiers.Key]int, len(g.Tiers)),
-		items: make([][]*item, len(g.Tiers)), byRef: map[ref][]*item{}, releases: map[ref]*release{},
+		items: make([][]*item, len(g.Tiers)), byRef: map[ref][]*item{}, made: map[ref][]*item{}, releases: map[ref]*release{},
 		namespaces: map[ref][]*item{}, children: make([][]int, len(g.Tiers)), sources: make([][]int, len(g.Tiers)),
-		users: map[ref][]int{}, inhabitants: map[ref][]int{}, supplies: map[ref][]supply{}, scopes: scopesOf(g), config: o.Config, lines: o.Lines, steps: o.Steps,
+		users: map[ref][]int{}, inhabitants: map[ref][]int{}, readers: map[ref][]int{}, given: map[ref]bool{}, supplies: map[ref][]supply{}, scopes: scopesOf(g), config: o.Config, lines: o.Lines, steps: o.Steps,
 	}
 	for i, t := range g.Tiers {
 		w.index[t.Key] = i
@@ -112,6 +116,9 @@ func newWorld(g *tiers.Graph, o Options) *world {
 			}
 		}
 		w.addItems(i, t)
+		for _, in := range inputsOf(t) {
+			addOnce(w.readers, in.ref, i)
+		}
 	}
 	for _, t := range g.Tiers {
 		w.expressions = append(w.expressions, flux.CheckExpressions(t.Kustomization))
@@ -123,6 +130,7 @@ func newWorld(g *tiers.Graph, o Options) *world {
 			w.sources[from] = append(w.sources[from], to)
 		}
 	}
+	w.findGiven()
 	w.installer = findInstaller(g)
 	w.addSupplies(o.Providers)
 	return w
@@ -145,6 +153,9 @@ func (w *world) addItems(i int, t *tiers.Tier) {
 			continue
 		}
 		w.byRef[it.ref] = append(w.byRef[it.ref], it)
+		for _, what := range madeBy(it) {
+			w.made[what] = append(w.made[what], it)
+		}
 		addOnce(w.users, kindRef(cluster, it.gk), i)
 		if ns := w.scopes.namespaceOf(it); ns != "" {
 			addOnce(w.inhabitants, namespaceRef(cluster, ns), i)
