@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/standup-sh/standup/pkg/audit"
 )
 
@@ -52,5 +54,26 @@ func TestAdvice(t *testing.T) {
 		if got := result.Findings[n].Fix; got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", test.fixture, got, test.want)
 		}
+	}
+}
+
+// TestAdviceTogether holds that all which an audit advises can be done: the last edge of a circle is not
+// advised without a word.
+func TestAdviceTogether(t *testing.T) {
+	result, _ := unpack(t, filepath.Join("testdata", "advice-in-a-circle.txtar")).audit(t)
+	var got []string
+	for _, f := range result.Findings {
+		got = append(got, f.Fix)
+	}
+	want := []string{
+		"add c to spec.dependsOn of flux-system/b, or the Namespace to the tier",
+		"add d to spec.dependsOn of flux-system/c",
+		"add a to spec.dependsOn of flux-system/d",
+		"add zz to spec.dependsOn of flux-system/0a",
+		"add b to spec.dependsOn of flux-system/a; not together with what other findings advise, to add c to spec.dependsOn of flux-system/b, to add d to spec.dependsOn of flux-system/c " +
+			"and to add a to spec.dependsOn of flux-system/d: all of it would be a circle, so that one has to be solved by moving objects",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }

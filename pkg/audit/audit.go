@@ -42,6 +42,7 @@ func Run(g *tiers.Graph, o Options) *Result {
 	// What is left out below is there all the same: an acceptance of it has its use.
 	res.Findings, res.Accepted, res.Unused = o.Config.accept(all, o.Now, w.configUse())
 	res.Findings, res.Accepted = filter(res.Findings, o), filter(res.Accepted, o)
+	settleAdvice(g, res.Findings)
 	return res
 }
 

@@ -52,6 +52,8 @@ type Finding struct {
 	BlockedDirectly int
 	// Accepted is set when the configuration accepts the finding.
 	Accepted *Acceptance
+	// edges are the dependencies that Fix adds.
+	edges []advisedEdge
 	// also lists other tiers at fault in the same way.
 	also []tiers.Key
 	// Repeat counts the findings before this one that are the same but for what they say.

@@ -72,6 +72,7 @@ func (w *world) inputRace(r inputRace) Finding {
 	f.Message = fmt.Sprintf("%s reads %s in %s, and %s", t.Key, words(f.Objects), words(r.fields()), w.notBefore(r, t.Key.String()))
 	f.Cause = []string{fmt.Sprintf("if %s is first, its pass fails and is retried after %s", t.Key, shortDuration(t.Kustomization.GetRetryInterval()))}
 	if !r.upstream {
+		f.advise(t, p)
 		f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
 		if r.made && slices.ContainsFunc(r.items, func(it *item) bool { return !watches(p, it) }) {
 			f.Fix += ", and " + w.awaitingMade(r)
@@ -83,6 +84,7 @@ func (w *world) inputRace(r inputRace) Finding {
 		fmt.Sprintf("the pass of %s may then fail, and is retried after %s", t.Key, shortDuration(t.Kustomization.GetRetryInterval())),
 	}
 	f.Fix = w.awaitingUpstream(r, t.Key.String())
+	w.adviseUpstream(&f, r)
 	return f
 }
 
@@ -107,6 +109,9 @@ func (w *world) inputOfReaders(races []inputRace) Finding {
 		"the tiers are " + strings.Join(readers, ", "),
 	}
 	f.Fix = w.awaitingUpstream(all, "each of them")
+	for _, r := range races {
+		w.adviseUpstream(&f, r)
+	}
 	return f
 }
 
@@ -148,6 +153,14 @@ func (w *world) awaitingUpstream(r inputRace, readers string) string {
 		return w.awaitingMade(r)
 	}
 	return w.awaitingMade(r) + ", and " + depend
+}
+
+// adviseUpstream notes the dependency that awaitingUpstream asks for, if it does.
+func (w *world) adviseUpstream(f *Finding, r inputRace) {
+	t, p := w.tiers[r.tier], w.tiers[r.maker]
+	if r.within && !p.Kustomization.Spec.Wait || !r.within && !w.before.Of(t.Key).Ready(p.Key) {
+		f.advise(t, p)
+	}
 }
 
 // awaitingMade says how to make a tier wait for what is made from objects that it applies.
@@ -263,6 +276,7 @@ func (w *world) inputOfChildren(i int, races []inputRace, self bool) Finding {
 		fmt.Sprintf("each of them that is first fails and is retried after its retryInterval, %s for one", shortDuration(w.tiers[races[0].tier].Kustomization.GetRetryInterval())),
 		"the tiers are " + strings.Join(readers, ", "),
 	}
+	f.advise(parent, maker)
 	f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(parent, maker), parent.Key)
 	return f
 }

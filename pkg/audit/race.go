@@ -179,6 +179,8 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 		f.Fix = fmt.Sprintf("name %s in healthChecks of %s and add %s to spec.dependsOn of %s", provider.ID(), p.Key, dependencyName(t, p), t.Key)
 		if p.Kustomization.Spec.Wait { // and so for its children
 			f.Fix = fmt.Sprintf("move %s into a tier of its own with wait: true, and add that to spec.dependsOn of %s", provider.ID(), t.Key)
+		} else {
+			f.advise(t, p)
 		}
 		return f
 	case rule == providerNotAwaited:
@@ -186,12 +188,14 @@ func (w *world) kindRace(i int, rule string, items []*item, provider *item) Find
 		f.Cause = []string{fmt.Sprintf("without wait or healthChecks %s is Ready as soon as its objects are applied, before the kind exists", p.Key), late}
 		f.Fix = w.awaiting(provider)
 		if b := w.before.Of(t.Key); !b.Ready(p.Key) {
+			f.advise(t, p)
 			f.Fix += fmt.Sprintf(", and add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
 		}
 		return f
 	}
 	f.Message = fmt.Sprintf("%s may come too early: %s %s with %s in %s, which nothing puts before %s", what, kindWords(items), come(items), provider.ID(), p.Key, t.Key)
 	f.Cause = []string{fmt.Sprintf("if %s is first, its pass fails and is retried after %s", t.Key, retry)}
+	f.advise(t, p)
 	f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
 	if !watches(p, provider) && !isGitCRD(provider) {
 		f.Fix += ", and " + w.awaiting(provider)
@@ -254,6 +258,7 @@ func (w *world) namespaceRaces(i int) []Finding {
 		f.Related = append(f.Related, w.locationOf(maker, maker.ID()))
 		f.Message = fmt.Sprintf("%s may come too early: namespace %s comes with %s in %s, which nothing puts before %s", words(f.Objects), ns.name, maker.ID(), p.Key, t.Key)
 		f.Cause = []string{fmt.Sprintf("if %s is first, its pass fails and is retried after %s", t.Key, shortDuration(t.Kustomization.GetRetryInterval()))}
+		f.advise(t, p)
 		f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s, or the Namespace to the tier", dependencyName(t, p), t.Key)
 		out = append(out, f)
 	}

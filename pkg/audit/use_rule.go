@@ -87,6 +87,7 @@ func (w *world) unorderedPair(i, j int, pairs []usedPair) Finding {
 		f.Fix = fmt.Sprintf("move %s to %s or to a tier before it", words(movable), t.Key)
 		return f
 	}
+	f.advise(t, p)
 	f.Fix = fmt.Sprintf("add %s to spec.dependsOn of %s", dependencyName(t, p), t.Key)
 	return f
 }

@@ -84,6 +84,25 @@ func (b *Before) Of(k Key) *Guarantees {
 	return b.memo[i]
 }
 
+// Behind returns what is guaranteed once a tier is Ready, itself included.
+func (b *Before) Behind(k Key) *Guarantees {
+	i, ok := b.index[k]
+	if !ok {
+		return &Guarantees{}
+	}
+	return b.closure([]fact{{tier: i, ready: true}})
+}
+
+// Depend adds a dependency as if it were in the graph. Keys of tiers that are not in the graph add nothing.
+func (b *Before) Depend(from, to Key) {
+	i, ok := b.index[from]
+	j, ok2 := b.index[to]
+	if ok && ok2 {
+		b.needs[i] = append(b.needs[i], fact{tier: j, ready: true})
+		clear(b.memo)
+	}
+}
+
 func (b *Before) closure(start []fact) *Guarantees {
 	out := &Guarantees{applied: map[Key]bool{}, ready: map[Key]bool{}}
 	queue := append([]fact(nil), start...)
