@@ -257,7 +257,11 @@ func (r *replay) kindFix(rule string, i int, items []*item, s supply) (string, s
 		if watches(t, s.item) {
 			fix += ", which waits"
 		} else {
-			fix += fmt.Sprintf("; and %s, so that it is Ready only once the kind exists", r.awaiting(s.item))
+			until := s.item.ID() + " is healthy"
+			if isRelease(s.item.gk) {
+				until = "the kind exists"
+			}
+			fix += fmt.Sprintf("; and %s, so that it is Ready only once %s", r.awaiting(s.item), until)
 		}
 		if t.Kustomization.Spec.SourceRef.Kind == "ExternalArtifact" {
 			fix += "; the generator of its artifact has to copy the new folder too"
