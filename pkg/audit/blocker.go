@@ -110,9 +110,10 @@ func decryptionDisabled(it *item) bool {
 	return it.GetAnnotations()[kustomizev1.GroupVersion.Group+"/decrypt"] == kustomizev1.DisabledValue
 }
 
-func (r *replay) tierRef(i int) ref {
-	t := r.tiers[i]
-	return ref{group: kustomizev1.GroupVersion.Group, kind: kustomizev1.KustomizationKind, namespace: t.Namespace, name: t.Name}
+func (r *replay) tierRef(i int) ref { return tierRef(r.tiers[i].Key) }
+
+func tierRef(k tiers.Key) ref {
+	return ref{group: kustomizev1.GroupVersion.Group, kind: kustomizev1.KustomizationKind, namespace: k.Namespace, name: k.Name}
 }
 
 // sourceBlocker tells whether a tier's source is still to come. A root's source is there before it,
@@ -289,6 +290,8 @@ func (r *replay) unhealthy(i int) []blocker {
 				continue
 			}
 			add(blocker{kind: byRelease, what: it.ref, item: it, on: r.releaseAwaits(it.ref)})
+		case !r.present[it.ref] && !r.declared(it.ref): // of another tier, which healthChecks name
+			add(blocker{kind: byHealth, what: it.ref, item: it, on: itemTiers(r.byRef[it.ref])})
 		default:
 			for _, b := range r.useBlockers(it) {
 				if !r.saidOfMaker(i, b.what) {

@@ -10,7 +10,7 @@ import (
 func (r *replay) circle(c cause) Finding {
 	for _, b := range c.blockers {
 		if b.kind == byHealth && len(b.on) > 0 {
-			if f, ok := r.waitingCircle(c, b.tier, b.on[0]); ok {
+			if f, ok := r.waitingCircle(c, b, b.on[0]); ok {
 				return f
 			}
 		}
@@ -40,7 +40,8 @@ func (r *replay) circle(c cause) Finding {
 
 // waitingCircle words a circle that a health check closes: a tier waits for another one, by way of which
 // it waits for one that depends on itself.
-func (r *replay) waitingCircle(c cause, waiting, awaited int) (Finding, bool) {
+func (r *replay) waitingCircle(c cause, b stuckOn, awaited int) (Finding, bool) {
+	waiting := b.tier
 	w, by := r.tiers[waiting], r.tiers[awaited]
 	last := awaited
 	if !slices.Contains(by.DependsOn, w.Key) {
@@ -72,6 +73,10 @@ func (r *replay) waitingCircle(c cause, waiting, awaited int) (Finding, bool) {
 	if !w.Kustomization.Spec.Wait {
 		f.Cause = []string{fmt.Sprintf("%s is Ready only once %s is, which it names in healthChecks: each of the two waits for the other", w.Key, by.Key)}
 		way = fmt.Sprintf("remove %s from healthChecks of %s", by.Key, w.Key)
+		if b.what != tierRef(by.Key) {
+			f.Cause[0] = fmt.Sprintf("%s is Ready only once %s is there, which it names in healthChecks and %s applies: each of the two waits for the other", w.Key, b.what, by.Key)
+			way = fmt.Sprintf("remove %s from healthChecks of %s", b.what, w.Key)
+		}
 	}
 	f.Fix = fmt.Sprintf("remove %s from spec.dependsOn of %s", w.Key, t.Key)
 	if child {
