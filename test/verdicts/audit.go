@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/standup-sh/standup/pkg/audit"
 	"github.com/standup-sh/standup/pkg/crds"
@@ -21,7 +22,11 @@ func (r *Repository) Audit(ctx context.Context, dir string) (*audit.Result, map[
 	if err != nil {
 		return nil, nil, err
 	}
-	graph, err := tiers.Load(ctx, tree, tiers.Options{Path: Entry, Objects: true})
+	sources := map[string]string{}
+	for _, name := range r.Sources {
+		sources[name] = "."
+	}
+	graph, err := tiers.Load(ctx, tree, tiers.Options{Path: Entry, Objects: true, Sources: sources})
 	if err != nil {
 		return nil, nil, fmt.Errorf("repository %d: %w", r.Seed, err)
 	}
@@ -43,4 +48,28 @@ func (r *Repository) Audit(ctx context.Context, dir string) (*audit.Result, map[
 		up[k.Name] = false
 	}
 	return result, up, nil
+}
+
+// Before is what the audit takes to be on the cluster before Flux, because nothing in the repository makes
+// it, as manifests: namespaces and CRDs before what needs them. It fails where that cannot be brought.
+func (r *Repository) Before(result *audit.Result) ([]string, error) {
+	var first, then []string
+	for _, a := range result.Assumed {
+		form, what, isKind := strings.Cut(a.What, " ")
+		parts := strings.Split(a.What, "/")
+		switch {
+		case isKind && form == "kind":
+			kind, group, _ := strings.Cut(what, ".")
+			first = append(first, definition(CRD{group, kind}))
+		case len(parts) == 2 && parts[0] == "Namespace":
+			first = append(first, namespace(parts[1]))
+		case len(parts) == 3 && parts[0] == "ConfigMap":
+			then = append(then, configMap(parts[2], parts[1]))
+		case len(parts) == 3 && parts[0] == "Secret":
+			then = append(then, secret(parts[2], parts[1]))
+		default:
+			return nil, fmt.Errorf("repository %d: the audit takes %s to be there, of which nobody knows how it comes about", r.Seed, a.What)
+		}
+	}
+	return append(first, then...), nil
 }

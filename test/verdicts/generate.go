@@ -22,6 +22,8 @@ type Repository struct {
 	// Charts lists the CRDs that each chart brings, Triggers those that appear after a trigger of a kind.
 	Charts   map[string][]CRD
 	Triggers map[CRD][]CRD
+	// Sources lists the sources besides the root's that lead to the repository itself.
+	Sources []string
 }
 
 // CRD is one kind and its group; its plural is its kind in lower case and an s.
@@ -34,8 +36,10 @@ func (c CRD) Plural() string { return strings.ToLower(c.Kind) + "s" }
 type generator struct {
 	*rand.Rand
 	r     *Repository
+	url   string
 	tiers []*tier
 	kinds []kind
+	root  []string // objects of the entry path
 }
 
 type tier struct {
@@ -44,10 +48,14 @@ type tier struct {
 	dependsOn []string
 	wait      bool
 	suspend   bool
-	checks    []string // HelmReleases named in healthChecks
-	inputs    []string // ConfigMaps of substituteFrom
+	checks    []check
+	inputs    []input
 	objects   []string
 	releases  []string
+	// What makeShapes sets.
+	source, target, annotation string
+	healthExpr, readyExpr      string
+	keep, force                bool
 }
 
 // kind is a kind and how it comes to be.
@@ -59,7 +67,7 @@ type kind struct {
 
 // Generate makes the repository of a seed: equal seeds and URLs give equal repositories.
 func Generate(seed uint64, url string) *Repository {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 4711)), r: &Repository{
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 4711)), url: url, r: &Repository{
 		Seed: seed, Namespace: fmt.Sprintf("v%d", seed), Files: fstest.MapFS{}, Charts: map[string][]CRD{}, Triggers: map[CRD][]CRD{},
 	}}
 	g.makeTiers()
@@ -67,7 +75,8 @@ func Generate(seed uint64, url string) *Repository {
 	g.makeObjects()
 	g.makeNamespaces()
 	g.makeInputs()
-	g.write(url)
+	g.makeShapes()
+	g.write()
 	return g.r
 }
 
@@ -82,9 +91,7 @@ func (g *generator) user(i int) *tier {
 		return g.anyTier()
 	}
 	t := g.tiers[i+1+g.IntN(len(g.tiers)-i-1)]
-	if !slices.Contains(t.dependsOn, g.tiers[i].name) {
-		t.dependsOn = append(t.dependsOn, g.tiers[i].name)
-	}
+	t.dependOn(g.tiers[i].name)
 	return t
 }
 
@@ -190,7 +197,9 @@ func (g *generator) makeObjects() {
 	for _, t := range g.tiers {
 		t.add(configMap(t.name, g.r.Namespace))
 		if !t.wait && len(t.releases) > 0 && g.chance(50) {
-			t.checks = t.releases
+			for _, name := range t.releases {
+				t.checks = append(t.checks, releaseCheck(name))
+			}
 		}
 	}
 }
@@ -214,7 +223,7 @@ func (g *generator) makeInputs() {
 	g.tiers[at].add(configMap("settings", g.r.Namespace))
 	for range 1 + g.IntN(2) {
 		t := g.user(at)
-		t.inputs = []string{"settings"}
+		t.inputs = []input{{kind: "ConfigMap", name: "settings"}}
 	}
 }
 

@@ -1,6 +1,7 @@
 package verdicts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,11 +9,8 @@ import (
 )
 
 // write puts the repository into files: one folder a tier, and the entry path with the root itself.
-func (g *generator) write(url string) {
-	root := []string{
-		fmt.Sprintf("apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: root\n  namespace: %s\nspec:\n  interval: 10m\n  ref:\n    branch: main\n  url: %s\n", g.r.Namespace, url),
-		g.manifest(&tier{name: "root"}, Entry),
-	}
+func (g *generator) write() {
+	root := append([]string{g.source("root"), g.manifest(&tier{name: "root"}, Entry)}, g.root...)
 	for i, t := range g.tiers {
 		if t.parent < 0 {
 			root = append(root, g.manifest(t, t.name))
@@ -36,27 +34,35 @@ func (g *generator) file(name string, objects []string) {
 // manifest is a tier's Kustomization. Retries come fast, so that a comparison need not wait for them.
 func (g *generator) manifest(t *tier, path string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n", t.name, g.r.Namespace)
-	fmt.Fprintf(&b, "  interval: 10m\n  retryInterval: 3s\n  timeout: 7s\n  path: ./%s\n  prune: true\n  sourceRef:\n    kind: GitRepository\n    name: root\n", path)
-	if t.wait {
-		b.WriteString("  wait: true\n")
-	}
-	if t.suspend {
-		b.WriteString("  suspend: true\n")
-	}
-	list := func(field string, items []string, form string) {
-		if len(items) > 0 {
-			fmt.Fprintf(&b, "  %s:\n", field)
-			for _, i := range items {
-				fmt.Fprintf(&b, form, i)
-			}
+	line := func(on bool, format string, args ...any) {
+		if on {
+			fmt.Fprintf(&b, format, args...)
 		}
 	}
-	list("dependsOn", t.dependsOn, "    - name: %s\n")
-	list("healthChecks", t.checks, "    - apiVersion: helm.toolkit.fluxcd.io/v2\n      kind: HelmRelease\n      namespace: "+g.r.Namespace+"\n      name: %s\n")
-	if len(t.inputs) > 0 {
-		b.WriteString("  postBuild:\n")
-		list("  substituteFrom", t.inputs, "      - kind: ConfigMap\n        name: %s\n")
+	source := cmp.Or(t.source, "root")
+	line(true, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n", t.name, g.r.Namespace)
+	line(true, "  interval: 10m\n  retryInterval: 3s\n  timeout: 7s\n  path: ./%s\n  prune: %t\n  sourceRef:\n    kind: GitRepository\n    name: %s\n", path, !t.keep, source)
+	line(t.wait, "  wait: true\n")
+	line(t.suspend, "  suspend: true\n")
+	line(t.force, "  force: true\n")
+	line(t.target != "", "  targetNamespace: %s\n", t.target)
+	line(len(t.dependsOn) > 0, "  dependsOn:\n")
+	for i, name := range t.dependsOn {
+		line(true, "    - name: %s\n", name)
+		line(t.readyExpr != "" && i == 0, "      readyExpr: %q\n", t.readyExpr)
+	}
+	line(len(t.checks) > 0, "  healthChecks:\n")
+	for _, c := range t.checks {
+		line(true, "    - apiVersion: %s\n      kind: %s\n      namespace: %s\n      name: %s\n", c.apiVersion, c.kind, g.r.Namespace, c.name)
+	}
+	line(t.healthExpr != "", "  healthCheckExprs:\n    - apiVersion: v1\n      kind: ConfigMap\n      current: %q\n", t.healthExpr)
+	line(len(t.inputs) > 0, "  postBuild:\n    substituteFrom:\n")
+	for _, in := range t.inputs {
+		line(true, "      - kind: %s\n        name: %s\n", in.kind, in.name)
+		line(in.optional, "        optional: true\n")
+	}
+	if t.annotation != "" {
+		return annotated(b.String(), t.annotation)
 	}
 	return b.String()
 }
