@@ -32,7 +32,7 @@ const (
 	byAccess     blockerKind = "access"    // cross-namespace references are forbidden
 	byRelease    blockerKind = "release"   // a HelmRelease cannot run
 	byUse        blockerKind = "use"       // an object cannot become healthy without another one
-	byExpression blockerKind = "cel"       // an expression of the tier's does not compile
+	byExpression blockerKind = "cel"       // an expression of the tier's does not compile, or gives no boolean
 	byCheck      blockerKind = "check"     // a health check names what nothing makes
 	byScope      blockerKind = "scope"     // an object has no namespace, and its kind needs one
 )
@@ -273,6 +273,10 @@ func (r *replay) unhealthy(i int) []blocker {
 		}
 	}
 	for _, it := range r.watched(i) {
+		if err := r.healthFault(i, it.gk); err != nil {
+			add(blocker{kind: byExpression, what: kindRef(it.ref.cluster, it.gk), item: it, err: err})
+			continue
+		}
 		switch {
 		case isKustomization(it.gk):
 			j, ok := r.index[tiers.Key{Namespace: it.GetNamespace(), Name: it.GetName()}]

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -41,6 +42,24 @@ func (w *world) checksOfNothing(i int) []ref {
 		}
 	}
 	return out
+}
+
+// healthFault is why a tier's healthCheckExprs can never call an object of a kind healthy; nil if they may.
+func (w *world) healthFault(i int, gk schema.GroupKind) error {
+	checks := w.tiers[i].Kustomization.Spec.HealthCheckExprs
+	if len(checks) == 0 {
+		return nil
+	}
+	key := kindOfTier{i, gk}
+	if _, ok := w.healthFaults[key]; !ok {
+		w.healthFaults[key] = flux.CheckHealthExpressions(checks, gk)
+	}
+	return w.healthFaults[key]
+}
+
+type kindOfTier struct {
+	tier int
+	kind schema.GroupKind
 }
 
 // complete reports whether the objects of every tier are known, and nothing but Kustomizations can come

@@ -91,7 +91,7 @@ func (r *replay) explain(c cause, group []stuckOn) (Finding, bool) {
 	case byAccess:
 		return r.forbidden(b), true
 	case byExpression:
-		return r.stalled(b), true
+		return r.stalled(group), true
 	case byScope:
 		return r.homeless(group), true
 	case byCheck:

@@ -159,11 +159,24 @@ func (w *world) namesake(what ref) *item {
 	return nil
 }
 
-// stalled words a tier of which an expression does not compile.
-func (r *replay) stalled(b stuckOn) Finding {
-	t := r.tiers[b.tier]
+// stalled words a tier of which an expression does not compile, or says nothing of some objects.
+func (r *replay) stalled(group []stuckOn) Finding {
+	b := group[0]
+	t, why := r.tiers[b.tier], shorten(strings.Join(strings.Fields(b.err.Error()), " "))
+	if b.item != nil {
+		var items []*item
+		for _, g := range group {
+			items = append(items, g.item)
+		}
+		f := r.at(invalidExpression, b.tier, items)
+		f.At = Location{File: t.File, Line: t.Line}
+		f.Message = fmt.Sprintf("%s can never become Ready: %s", t.Key, why)
+		f.Cause = []string{"kustomize-controller evaluates the expression for the objects that it waits for, and what ends in an error never counts as healthy"}
+		f.Fix = "correct the expression: its value has to be true or false, of the fields that the object has"
+		return f
+	}
 	f := r.at(invalidExpression, b.tier, nil)
-	f.Message = fmt.Sprintf("%s can never be reconciled: %s", t.Key, shorten(strings.Join(strings.Fields(b.err.Error()), " ")))
+	f.Message = fmt.Sprintf("%s can never be reconciled: %s", t.Key, why)
 	f.Cause = []string{"kustomize-controller stalls a Kustomization with an expression that does not compile, and does not try again before git changes it"}
 	f.Fix = "correct the expression: it has to be CEL, and a readyExpr true or false for any dep and self"
 	return f

@@ -96,6 +96,8 @@ type world struct {
 	injected bool
 	// expressions holds, by tier, why one of its expressions does not compile.
 	expressions []error
+	// healthFaults holds those that say nothing of the objects of a kind, once asked for.
+	healthFaults map[kindOfTier]error
 }
 
 func newWorld(g *tiers.Graph, o Options) *world {
@@ -103,7 +105,7 @@ func newWorld(g *tiers.Graph, o Options) *world {
 		graph: g, providers: o.Providers, before: tiers.NewBefore(g), tiers: g.Tiers, index: make(map[tiers.Key]int, len(g.Tiers)),
 		items: make([][]*item, len(g.Tiers)), byRef: map[ref][]*item{}, made: map[ref][]*item{}, releases: map[ref]*release{},
 		namespaces: map[ref][]*item{}, children: make([][]int, len(g.Tiers)), sources: make([][]int, len(g.Tiers)),
-		users: map[ref][]int{}, inhabitants: map[ref][]int{}, readers: map[ref][]int{}, given: map[ref]bool{}, supplies: map[ref][]supply{}, scopes: scopesOf(g), config: o.Config, lines: o.Lines, steps: o.Steps,
+		users: map[ref][]int{}, inhabitants: map[ref][]int{}, readers: map[ref][]int{}, given: map[ref]bool{}, supplies: map[ref][]supply{}, healthFaults: map[kindOfTier]error{}, scopes: scopesOf(g), config: o.Config, lines: o.Lines, steps: o.Steps,
 	}
 	for i, t := range g.Tiers {
 		w.index[t.Key] = i

@@ -67,6 +67,8 @@ func (r *Repository) Before(result *audit.Result) ([]string, error) {
 			then = append(then, configMap(parts[2], parts[1]))
 		case len(parts) == 3 && parts[0] == "Secret":
 			then = append(then, secret(parts[2], parts[1]))
+		case len(parts) == 3 && parts[0] == "GitRepository":
+			then = append(then, source(parts[2], parts[1], r.url))
 		default:
 			return nil, fmt.Errorf("repository %d: the audit takes %s to be there, of which nobody knows how it comes about", r.Seed, a.What)
 		}

@@ -24,6 +24,7 @@ type Repository struct {
 	Triggers map[CRD][]CRD
 	// Sources lists the sources besides the root's that lead to the repository itself.
 	Sources []string
+	url     string
 }
 
 // CRD is one kind and its group; its plural is its kind in lower case and an s.
@@ -36,7 +37,6 @@ func (c CRD) Plural() string { return strings.ToLower(c.Kind) + "s" }
 type generator struct {
 	*rand.Rand
 	r     *Repository
-	url   string
 	tiers []*tier
 	kinds []kind
 	root  []string // objects of the entry path
@@ -67,8 +67,8 @@ type kind struct {
 
 // Generate makes the repository of a seed: equal seeds and URLs give equal repositories.
 func Generate(seed uint64, url string) *Repository {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 4711)), url: url, r: &Repository{
-		Seed: seed, Namespace: fmt.Sprintf("v%d", seed), Files: fstest.MapFS{}, Charts: map[string][]CRD{}, Triggers: map[CRD][]CRD{},
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 4711)), r: &Repository{
+		Seed: seed, url: url, Namespace: fmt.Sprintf("v%d", seed), Files: fstest.MapFS{}, Charts: map[string][]CRD{}, Triggers: map[CRD][]CRD{},
 	}}
 	g.makeTiers()
 	g.makeKinds()

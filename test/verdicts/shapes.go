@@ -52,7 +52,7 @@ func (g *generator) makeSource() {
 	t := g.anyTier()
 	t.source = name
 	g.r.Sources = append(g.r.Sources, "GitRepository/"+g.r.Namespace+"/"+name)
-	object := g.source(name)
+	object := source(name, g.r.Namespace, g.r.url)
 	if g.chance(30) {
 		object += "  suspend: true\n"
 	}
@@ -199,6 +199,6 @@ func annotated(object, annotation string) string {
 }
 
 // source is a GitRepository of the repository itself.
-func (g *generator) source(name string) string {
-	return fmt.Sprintf("apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n  interval: 10m\n  ref:\n    branch: main\n  url: %s\n", name, g.r.Namespace, g.url)
+func source(name, namespace, url string) string {
+	return fmt.Sprintf("apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n  interval: 10m\n  ref:\n    branch: main\n  url: %s\n", name, namespace, url)
 }

@@ -10,7 +10,7 @@ import (
 
 // write puts the repository into files: one folder a tier, and the entry path with the root itself.
 func (g *generator) write() {
-	root := append([]string{g.source("root"), g.manifest(&tier{name: "root"}, Entry)}, g.root...)
+	root := append([]string{source("root", g.r.Namespace, g.r.url), g.manifest(&tier{name: "root"}, Entry)}, g.root...)
 	for i, t := range g.tiers {
 		if t.parent < 0 {
 			root = append(root, g.manifest(t, t.name))
@@ -39,9 +39,9 @@ func (g *generator) manifest(t *tier, path string) string {
 			fmt.Fprintf(&b, format, args...)
 		}
 	}
-	source := cmp.Or(t.source, "root")
+	from := cmp.Or(t.source, "root")
 	line(true, "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: %s\n  namespace: %s\nspec:\n", t.name, g.r.Namespace)
-	line(true, "  interval: 10m\n  retryInterval: 3s\n  timeout: 7s\n  path: ./%s\n  prune: %t\n  sourceRef:\n    kind: GitRepository\n    name: %s\n", path, !t.keep, source)
+	line(true, "  interval: 10m\n  retryInterval: 3s\n  timeout: 7s\n  path: ./%s\n  prune: %t\n  sourceRef:\n    kind: GitRepository\n    name: %s\n", path, !t.keep, from)
 	line(t.wait, "  wait: true\n")
 	line(t.suspend, "  suspend: true\n")
 	line(t.force, "  force: true\n")
