@@ -158,6 +158,11 @@ func (w *world) assumptions() []Assumption {
 			note(sourceRef(t).String(), i)
 		}
 	}
+	for _, it := range w.skipped {
+		if it.ref.cluster == "" && len(w.byRef[it.ref]) == 0 && !w.declared(it.ref) {
+			note(it.ref.String(), it.tier)
+		}
+	}
 	out := make([]Assumption, 0, len(byWhat))
 	for what, keys := range byWhat {
 		slices.SortFunc(keys, compareKeys)

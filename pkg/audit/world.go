@@ -68,6 +68,9 @@ type world struct {
 	index     map[tiers.Key]int
 	// items are the objects of each tier that Flux does not skip, in stage order.
 	items [][]*item
+	// skipped are the objects that Flux does not apply, and waits for all the same: ApplyAllStaged in
+	// fluxcd/pkg's ssa/manager_apply.go ends the first two stages when all their objects are there.
+	skipped []*item
 	// byRef lists the manifests of an object, in tier order; made those of which a controller makes it.
 	byRef, made map[ref][]*item
 	releases    map[ref]*release
@@ -142,13 +145,16 @@ func (w *world) addItems(i int, t *tiers.Tier) {
 	cluster := clusterOf(t)
 	for j := range t.Objects {
 		o := &t.Objects[j]
-		if flux.Skipped(o.Unstructured, nil) {
-			continue
-		}
 		gvk := o.GroupVersionKind()
 		it := &item{
 			Object: o, tier: i, gk: gvk.GroupKind(), stage: flux.Stage(o.Unstructured, nil),
 			ref: w.scopes.ref(cluster, o.Unstructured),
+		}
+		if flux.Skipped(o.Unstructured, nil) {
+			if it.stage <= flux.StageClasses && !it.Unreadable() {
+				w.skipped = append(w.skipped, it)
+			}
+			continue
 		}
 		w.items[i] = append(w.items[i], it)
 		if it.Unreadable() {
