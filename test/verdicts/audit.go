@@ -63,6 +63,8 @@ func (r *Repository) Before(result *audit.Result) ([]string, error) {
 			first = append(first, definition(CRD{group, kind}))
 		case len(parts) == 2 && parts[0] == "Namespace":
 			first = append(first, namespace(parts[1]))
+		case len(parts) == 2 && parts[0] == "CustomResourceDefinition":
+			first = append(first, r.ignored)
 		case len(parts) == 3 && parts[0] == "ConfigMap":
 			then = append(then, configMap(parts[2], parts[1]))
 		case len(parts) == 3 && parts[0] == "Secret":

@@ -25,6 +25,8 @@ type Repository struct {
 	// Sources lists the sources besides the root's that lead to the repository itself.
 	Sources []string
 	url     string
+	// ignored is the object that Flux is told to leave alone, as it would be otherwise.
+	ignored string
 }
 
 // CRD is one kind and its group; its plural is its kind in lower case and an s.

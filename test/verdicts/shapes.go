@@ -138,18 +138,20 @@ func (g *generator) setOptions() {
 	}
 }
 
-// ignoreObject tells Flux to leave one of the objects alone that others may need.
+// ignoreObject tells Flux to leave one of the objects alone that others may need. Not one of a class: Flux
+// waits for it, and nobody could bring it before its kind.
 func (g *generator) ignoreObject() {
 	var all []*string
 	for _, t := range g.tiers {
 		for i := range t.objects {
-			if t.objects[i] != configMap(t.name, g.r.Namespace) {
+			if t.objects[i] != configMap(t.name, g.r.Namespace) && !strings.Contains(t.objects[i], "kind: PearClass\n") {
 				all = append(all, &t.objects[i])
 			}
 		}
 	}
 	if len(all) > 0 {
 		object := all[g.IntN(len(all))]
+		g.r.ignored = *object
 		*object = annotated(*object, g.ignoring())
 	}
 }
