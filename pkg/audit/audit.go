@@ -202,6 +202,9 @@ func (w *world) configUse() map[Entry]bool {
 // needed reports whether a tier depends on, reads or lives in a declared object, or one of its objects
 // needs it.
 func (w *world) needed(object string) bool {
+	if slices.ContainsFunc(w.skipped, func(it *item) bool { return it.ref.String() == object }) {
+		return true // Flux waits for it
+	}
 	for i, t := range w.tiers {
 		for _, k := range t.DependsOn {
 			if "Kustomization/"+k.String() == object {
