@@ -33,7 +33,8 @@ func TestGenerate(t *testing.T) {
 	if sound < n/5 || sound > n*4/5 {
 		t.Errorf("%d of %d repositories are sound: the generator has lost its balance", sound, n)
 	}
-	for _, rule := range []string{"same-pass-second-order", "same-pass-chart", "class-before-chart", "provider-downstream", "cycle", "own-input", "same-pass-namespace", "depends-on-suspended"} {
+	for _, rule := range []string{"same-pass-second-order", "same-pass-chart", "class-before-chart", "provider-downstream", "cycle", "own-input", "same-pass-namespace", "depends-on-suspended",
+		"invalid-expression", "missing-dependency", "no-namespace", "unknown-variable", "waits-for-missing", "waits-for-suspended"} {
 		if rules[rule] == 0 {
 			t.Errorf("no repository breaks %s", rule)
 		}
