@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
@@ -61,12 +60,13 @@ func (a *app) cli() *cli.App {
 		Writer:               a.stdout,
 		ErrWriter:            a.stderr,
 		ExitErrHandler:       func(*cli.Context, error) {},
-		OnUsageError:         usageError,
+		OnUsageError:         usageError("standup", nil),
 		Action:               a.rootAction,
+		Flags:                []cli.Flag{&cli.BoolFlag{Name: flagVersion, Hidden: true}},
 		Commands:             a.commands(),
 	}
 	for _, c := range app.Commands {
-		a.prepare(c)
+		a.prepare(c, "standup "+c.Name)
 	}
 	return app
 }
@@ -97,46 +97,52 @@ func (a *app) commands() []*cli.Command {
 	}
 }
 
-// prepare gives a command what all commands have: errors returned, not printed twice; no
-// positional arguments; a logger.
-func (a *app) prepare(c *cli.Command) {
-	c.OnUsageError = usageError
+// prepare gives a command, which is typed as name says, what all commands have: errors returned, not
+// printed twice; no positional arguments; a logger.
+func (a *app) prepare(c *cli.Command, name string) {
+	c.OnUsageError = usageError(name, c.Flags)
 	c.HideHelpCommand = true
 	for _, sub := range c.Subcommands {
-		a.prepare(sub)
+		a.prepare(sub, name+" "+sub.Name)
 	}
 	action := c.Action
 	if action == nil {
 		return
 	}
 	c.Action = func(ctx *cli.Context) error {
-		if ctx.Args().Present() {
-			return &UsageError{Message: fmt.Sprintf("standup %s takes no arguments, only flags: %q", ctx.Command.FullName(), strings.Join(ctx.Args().Slice(), " "))}
+		err := a.act(ctx, name, action)
+		if e, ok := errors.AsType[*UsageError](err); ok && e.Help == "" {
+			e.Help = name
 		}
-		log, err := newLogger(a.stderr, ctx.String(flagLogLevel), ctx.String(flagLogEncoding))
-		if err != nil {
-			return err
-		}
-		a.log = log
-		return action(ctx)
+		return err
 	}
+}
+
+// act runs a command's action, after what is the same for all of them.
+func (a *app) act(c *cli.Context, name string, action cli.ActionFunc) error {
+	if c.Args().Present() {
+		return tooManyArguments(c, name)
+	}
+	log, err := newLogger(a.stderr, c.String(flagLogLevel), c.String(flagLogEncoding))
+	if err != nil {
+		return err
+	}
+	a.log = log
+	return action(c)
 }
 
 func (a *app) rootAction(c *cli.Context) error {
-	if c.Args().Present() {
-		name := c.Args().First()
-		e := &UsageError{Message: fmt.Sprintf("there is no command %q", name)}
-		if s := cli.SuggestCommand(c.App.Commands, name); s != "" {
-			e.Message += ". " + s
-		}
-		return e
+	if c.Bool(flagVersion) {
+		return a.printVersion()
+	}
+	name := c.Args().First()
+	switch command := c.Args().Get(1); {
+	case name == "help" && c.App.Command(command) != nil:
+		return cli.ShowCommandHelp(c, command)
+	case name != "" && name != "help":
+		return &UsageError{Message: fmt.Sprintf("there is no command %q%s", name, didYouMean(name, commandNames(c.App.Commands))), Help: "standup"}
 	}
 	return cli.ShowAppHelp(c)
-}
-
-// usageError replaces urfave's own handler, which prints the whole help to stdout.
-func usageError(_ *cli.Context, err error, _ bool) error {
-	return &UsageError{Message: err.Error()}
 }
 
 // progress prints one line of what is going on, unless --quiet.

@@ -11,7 +11,13 @@ const (
 )
 
 // UsageError says that the command line does not make sense.
-type UsageError struct{ Message string }
+type UsageError struct {
+	Message string
+	// Help is the command whose help tells more, as it is typed.
+	Help string
+	// Hint is the way out, where the error knows a better one than the help.
+	Hint string
+}
 
 func (e *UsageError) Error() string { return e.Message }
 

@@ -14,8 +14,8 @@ import (
 // hint tells the way out of an error, where there is one that its text does not say; empty
 // otherwise. Libraries return typed errors; only the command line knows which flag helps.
 func hint(err error) string {
-	if _, ok := errors.AsType[*UsageError](err); ok {
-		return "standup --help lists the commands, standup <command> --help its flags"
+	if e, ok := errors.AsType[*UsageError](err); ok {
+		return e.hint()
 	}
 	if _, ok := errors.AsType[*NoKubeconfigError](err); ok {
 		return "pass --kubeconfig FILE or set KUBECONFIG"
@@ -55,6 +55,16 @@ func hint(err error) string {
 			held.Expires.UTC().Format(time.TimeOnly) + " UTC, or at once with --take-over"
 	}
 	return ""
+}
+
+func (e *UsageError) hint() string {
+	switch {
+	case e.Hint != "":
+		return e.Hint
+	case e.Help == "" || e.Help == "standup":
+		return "standup --help lists the commands, standup <command> --help its flags"
+	}
+	return e.Help + " --help lists its flags, with examples"
 }
 
 func (e *RevisionError) hint() string {

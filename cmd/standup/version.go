@@ -21,9 +21,11 @@ func (a *app) versionCommand() *cli.Command {
 		Name:  "version",
 		Usage: "print the version",
 		Flags: commonFlags(),
-		Action: func(*cli.Context) error {
-			_, err := fmt.Fprintln(a.stdout, version())
-			return err
-		},
+		Action: func(*cli.Context) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	_, err := fmt.Fprintln(a.stdout, version())
+	return err
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// flagVersion is what people type who do not know of `standup version`.
+const flagVersion = "version"
+
+// What the flag package says, which names flags with one dash and the types of Go.
+var (
+	unknownFlag  = regexp.MustCompile(`^flag provided but not defined: -(.+)$`)
+	missingValue = regexp.MustCompile(`^flag needs an argument: -(.+)$`)
+	badDuration  = regexp.MustCompile(`^invalid value "(.*)" for flag -(\S*timeout): `)
+)
+
+// usageError replaces urfave's own handler, which prints the whole help to stdout. The flags are
+// those of the command, which is typed as name says.
+func usageError(name string, flags []cli.Flag) cli.OnUsageErrorFunc {
+	return func(_ *cli.Context, err error, _ bool) error {
+		e := &UsageError{Message: err.Error(), Help: name}
+		if m := unknownFlag.FindStringSubmatch(e.Message); m != nil {
+			e.Message = fmt.Sprintf("%s has no flag %s%s", name, dashed(m[1]), didYouMean(dashed(m[1]), flagNames(flags)))
+			if name == "standup" {
+				e.Message = fmt.Sprintf("%s before a command: flags come after it, as in standup tiers --path clusters/prod", dashed(m[1]))
+			}
+		} else if m := missingValue.FindStringSubmatch(e.Message); m != nil {
+			e.Message = dashed(m[1]) + " needs a value"
+		} else if m := badDuration.FindStringSubmatch(e.Message); m != nil {
+			e.Message = fmt.Sprintf("--%s %q is not a duration such as 90s, 5m or 1h30m", m[2], m[1])
+		}
+		return e
+	}
+}
+
+// tooManyArguments says what to do with what is no flag.
+func tooManyArguments(c *cli.Context, name string) error {
+	given := c.Args().First()
+	if known := commandNames(c.Command.Subcommands); len(known) > 0 {
+		if meant := didYouMean(given, known); meant != "" {
+			return &UsageError{Message: fmt.Sprintf("there is no command \"%s %s\"%s", name, given, meant), Help: name}
+		}
+	}
+	return &UsageError{Message: fmt.Sprintf("%s takes no arguments, only flags: %q", name, strings.Join(c.Args().Slice(), " ")), Help: name}
+}
+
+func dashed(flag string) string { return strings.Repeat("-", min(len(flag), 2)) + flag }
+
+func flagNames(flags []cli.Flag) []string {
+	var out []string
+	for _, f := range flags {
+		for _, name := range f.Names() {
+			out = append(out, dashed(name))
+		}
+	}
+	return out
+}
+
+func commandNames(commands []*cli.Command) []string {
+	out := make([]string, 0, len(commands))
+	for _, c := range commands {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// didYouMean is the end of a message about a word that is not among the known ones; empty where none
+// of those is close.
+func didYouMean(word string, known []string) string {
+	best, least := "", len(strings.Trim(word, "-"))/3+2
+	for _, k := range known {
+		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least {
+			best, least = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ". Did you mean " + best + "?"
+}
+
+// distance counts the letters to change, add, leave out, or swap with the next.
+func distance(a, b string) int {
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		for j := range d[i] {
+			switch {
+			case i == 0 || j == 0:
+				d[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				d[i][j] = d[i-1][j-1]
+				continue
+			}
+			d[i][j] = 1 + min(d[i-1][j], d[i][j-1], d[i-1][j-1])
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], 1+d[i-2][j-2])
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
