@@ -156,10 +156,19 @@ func (l *Lines) Wait(e wait.Event) {
 	case wait.TierChanged:
 		l.line(e.At, Name(e.Status.Key, l.Namespace), "%s%s", e.To, detail(statusMessage(e.Status)))
 	case wait.Progress:
-		l.line(e.At, "", "%d of %s ready", e.Ready, count(e.Total, "tier"))
+		l.line(e.At, "", "%d of %s ready%s", e.Ready, count(e.Total, "tier"), l.firstCause(e.Causes))
 	case wait.Dropped:
 		l.line(e.At, "", "warning: the watch of %s broke and is taken up again: %v", e.Kind, e.Err)
 	}
+}
+
+// firstCause is what holds things up before anything else: all that a line that comes every few
+// seconds has room for.
+func (l *Lines) firstCause(causes []wait.Diagnosis) string {
+	if len(causes) == 0 {
+		return ""
+	}
+	return "; " + DiagnosisLine(causes[0], l.Namespace)
 }
 
 func pastTense(v resume.Verb) string {
