@@ -106,7 +106,7 @@ func (a *app) diffPaths(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	load.Path = entryPath(tree, c.String(flagAgainst))
+	load.Path = entryPath(c, tree, c.String(flagAgainst))
 	second, err := tiers.Load(c.Context, tree, load)
 	if err != nil {
 		return err

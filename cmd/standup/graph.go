@@ -30,9 +30,10 @@ func openRepo(c *cli.Context) (*repo.Tree, error) {
 
 // entryPath is the name in the tree of a folder given as an entry path. It is one from the top of the
 // repository; where there is no such folder, it may be one as the shell completes it, from the current
-// folder or from /.
-func entryPath(tree *repo.Tree, given string) string {
-	if e, err := tree.Stat(path.Clean(strings.TrimPrefix(filepath.ToSlash(given), "/"))); given == "" || err == nil && e.IsDir() {
+// folder or from /. A lone dot is the current folder to all who type it, unless --repo names another.
+func entryPath(c *cli.Context, tree *repo.Tree, given string) string {
+	here := path.Clean(given) == "." && given != "" && !c.IsSet(flagRepo)
+	if e, err := tree.Stat(path.Clean(strings.TrimPrefix(filepath.ToSlash(given), "/"))); given == "" || err == nil && e.IsDir() && !here {
 		return given
 	}
 	full, err := filepath.Abs(given)
@@ -57,7 +58,7 @@ func realPath(name string) string {
 // loadOptions are what the flags say about reading the graph.
 func loadOptions(c *cli.Context, tree *repo.Tree) (tiers.Options, error) {
 	options := tiers.Options{
-		Path: entryPath(tree, c.String(flagPath)), Root: c.String(flagRoot), AllowRemoteBases: c.Bool(flagRemoteBases),
+		Path: entryPath(c, tree, c.String(flagPath)), Root: c.String(flagRoot), AllowRemoteBases: c.Bool(flagRemoteBases),
 		Sources: map[string]string{}, Vars: map[string]string{},
 	}
 	if file := c.String(flagVarsFile); file != "" {
