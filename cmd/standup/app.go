@@ -18,6 +18,7 @@ type app struct {
 	// terminal says that stderr is one: only then are colours and animation allowed.
 	terminal bool
 	log      *zap.Logger
+	args     []string
 }
 
 func newApp(stdout, stderr io.Writer) *app {
@@ -31,6 +32,7 @@ func newApp(stdout, stderr io.Writer) *app {
 // run parses the arguments, runs the command, prints its error if it has one and returns the exit
 // code. It is the one place where an exit code is decided.
 func (a *app) run(ctx context.Context, args []string) int {
+	a.args = args
 	err := a.cli().RunContext(ctx, args)
 	// A context that was cancelled by a signal wins over whatever error that led to.
 	if ctx.Err() != nil && err != nil {
@@ -122,6 +124,9 @@ func (a *app) prepare(c *cli.Command, name string) {
 func (a *app) act(c *cli.Context, name string, action cli.ActionFunc) error {
 	if c.Args().Present() {
 		return tooManyArguments(c, name)
+	}
+	if err := repeated(c, a.args); err != nil {
+		return err
 	}
 	log, err := newLogger(a.stderr, c.String(flagLogLevel), c.String(flagLogEncoding))
 	if err != nil {

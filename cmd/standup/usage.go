@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -46,6 +47,27 @@ func tooManyArguments(c *cli.Context, name string) error {
 		}
 	}
 	return &UsageError{Message: fmt.Sprintf("%s takes no arguments, only flags: %q", name, strings.Join(c.Args().Slice(), " ")), Help: name}
+}
+
+// repeated says which flag that has one value was given several. The last would win, and nobody
+// would know of the others.
+func repeated(c *cli.Context, args []string) error {
+	for _, f := range c.Command.Flags {
+		if _, single := f.(*cli.StringFlag); !single {
+			continue
+		}
+		times := 0
+		for _, arg := range args {
+			name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			if strings.HasPrefix(arg, "-") && slices.Contains(f.Names(), name) {
+				times++
+			}
+		}
+		if times > 1 {
+			return &UsageError{Message: fmt.Sprintf("--%s is given %d times, and takes one value", f.Names()[0], times)}
+		}
+	}
+	return nil
 }
 
 func dashed(flag string) string { return strings.Repeat("-", min(len(flag), 2)) + flag }

@@ -18,9 +18,9 @@ func version() string {
 
 func (a *app) versionCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "version",
-		Usage: "print the version",
-		Flags: commonFlags(),
+		Name:   "version",
+		Usage:  "print the version",
+		Flags:  commonFlags(),
 		Action: func(*cli.Context) error { return a.printVersion() },
 	}
 }
