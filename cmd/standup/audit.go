@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func auditOptions(c *cli.Context) (audit.Options, error) {
 		return o, &UsageError{Message: fmt.Sprintf("--severity %q is not one of error, warning, info", o.Severity)}
 	}
 	if err := audit.CheckRules(o.Rules); err != nil {
-		return o, &UsageError{Message: err.Error()}
+		return o, unknownRule(err)
 	}
 	return o, nil
 }
@@ -121,12 +122,28 @@ func (a *app) auditTree(c *cli.Context, tree *repo.Tree, options audit.Options) 
 	return audit.Run(graph, options), nil
 }
 
+// unknownRule says of a rule that does not exist which one is meant, and not all there are.
+func unknownRule(err error) error {
+	e, ok := errors.AsType[*audit.UnknownRuleError](err)
+	if !ok {
+		return &UsageError{Message: err.Error()}
+	}
+	ids := make([]string, 0, len(audit.Rules()))
+	for _, r := range audit.Rules() {
+		ids = append(ids, r.ID)
+	}
+	return &UsageError{
+		Message: fmt.Sprintf("there is no rule %q%s", e.ID, didYouMean(e.ID, ids)),
+		Hint:    "standup audit --explain all lists the rules",
+	}
+}
+
 // explainRule prints a rule's page, or all rules one a line.
 func (a *app) explainRule(id string) error {
 	if id != "all" {
 		page, err := audit.Explain(id)
 		if err != nil {
-			return &UsageError{Message: err.Error()}
+			return unknownRule(err)
 		}
 		_, err = fmt.Fprintln(a.stdout, strings.TrimSuffix(page, "\n"))
 		return err

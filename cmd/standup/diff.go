@@ -56,7 +56,7 @@ func (a *app) diff(c *cli.Context) error {
 	}
 	old, err := tree.At(c.String(flagFrom))
 	if err != nil {
-		return err
+		return fmt.Errorf("--%s: %w", flagFrom, err)
 	}
 	load, err := loadOptions(c, tree)
 	if err != nil {
@@ -133,7 +133,10 @@ func (a *app) checkPreconditions(c *cli.Context, d *diff.Diff) ([]diff.Violation
 	if err != nil {
 		return nil, err
 	}
-	a.progress(c, "checking %d preconditions on %s", len(d.Preconditions), k.Host)
+	a.progress(c, "cluster %s (context %s)", k.Host, k.Context)
+	if err := k.ping(c.Context); err != nil {
+		return nil, err
+	}
 	live, err := liveTiers(c.Context, k)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/standup-sh/standup/pkg/repo"
 	"github.com/standup-sh/standup/pkg/resume"
 	"github.com/standup-sh/standup/pkg/tiers"
+	"github.com/standup-sh/standup/pkg/wait"
 )
 
 // hint tells the way out of an error, where there is one that its text does not say; empty
@@ -24,7 +25,7 @@ func hint(err error) string {
 		return fmt.Sprintf("run standup inside the git work tree, or name it with --repo DIR (looked at: %s)", e.Dir)
 	}
 	if _, ok := errors.AsType[*repo.UnknownRevisionError](err); ok {
-		return "git fetch it first, or name another with --ref"
+		return "git fetch it first; git branch -a and git tag list those that are there"
 	}
 	if e, ok := errors.AsType[*tiers.AmbiguousEntryError](err); ok {
 		return "add --path " + e.Paths[0]
@@ -40,6 +41,9 @@ func hint(err error) string {
 	}
 	if e, ok := errors.AsType[*UnreachableError](err); ok {
 		return fmt.Sprintf("is %s the right cluster? kubectl config get-contexts lists the others, --context chooses", e.Host)
+	}
+	if is[*resume.UnknownTierError](err) || is[*wait.SelectionError](err) {
+		return "standup tiers -o name lists the tiers; one outside Flux's namespace is written namespace/name"
 	}
 	if e, ok := errors.AsType[*RevisionError](err); ok {
 		return e.hint()

@@ -119,7 +119,10 @@ func selectTiers(c *cli.Context, graph *tiers.Graph) (*tiers.Graph, error) {
 				err = errors.New("no tier fits")
 			}
 			if err != nil {
-				return nil, &UsageError{Message: "--" + flag + " " + pattern + ": " + err.Error()}
+				return nil, &UsageError{
+					Message: "--" + flag + " " + pattern + ": " + err.Error(),
+					Hint:    "standup tiers -o name lists the tiers; one outside Flux's namespace is written namespace/name",
+				}
 			}
 			for _, t := range part(found...).Tiers {
 				keys = append(keys, t.Key)
