@@ -61,13 +61,23 @@ func Providers(w io.Writer, providers []crds.Provider, namespace string) error {
 			tier = Name(origin.Tier, namespace)
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Kind, p.Group, origin.Class, dash(tier), dash(origin.Trigger()), origin.Evidence,
-			strings.Join(names(usedBy(p), namespace), ", "))
+			firstOf(names(usedBy(p), namespace)))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s, %d more of Kubernetes itself\n", count(len(providers)-builtin, "kind"), builtin)
 	return err
+}
+
+// firstOf is a list cut short: a kind such as HelmRelease is used by nearly every tier, and a line is read
+// on a screen. The JSON document has them all.
+func firstOf(names []string) string {
+	const shown = 3
+	if len(names) <= shown+1 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
 // usedBy lists the tiers that use a kind, in tier order.
