@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"path"
 	"time"
 
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,8 +68,39 @@ func (a *app) open(c *cli.Context, objects bool) (*session, error) {
 	if s.graph, err = tiers.Load(c.Context, s.tree, options); err != nil {
 		return nil, err
 	}
-	a.progress(c, "%d tiers below %s", len(s.graph.Tiers), s.graph.Entry)
+	if tiers := len(s.graph.Tiers); tiers == 1 {
+		a.progress(c, "1 tier below %s: no Kustomization is applied from there; is it the folder that Flux syncs?", s.graph.Entry)
+	} else {
+		a.progress(c, "%d tiers below %s", tiers, s.graph.Entry)
+	}
+	if live := s.syncedPath(c.Context); live != "" {
+		a.progress(c, "warning: what this cluster syncs is %s, not %s: is this the right --path, and the right --context?", live, s.graph.Entry)
+	}
 	return s, nil
+}
+
+// syncedPath is the path that the entry's Kustomization has on the cluster, if that is not the one
+// that was read; empty where it is, and where nobody can tell.
+func (s *session) syncedPath(ctx context.Context) string {
+	entry := entryOf(s.graph)
+	if entry == nil || entry.Kustomization.Spec.SourceRef.Kind != "GitRepository" {
+		return ""
+	}
+	ks, err := s.Dynamic.Resource(kustomizev1.GroupVersion.WithResource("kustomizations")).Namespace(entry.Key.Namespace).Get(ctx, entry.Key.Name, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	live, _, _ := unstructured.NestedString(ks.Object, "spec", "path")
+	return otherPath(live, entry.Kustomization.Spec.Path)
+}
+
+// otherPath is the first of two paths below one root, if the second is another.
+func otherPath(live, read string) string {
+	clean := func(p string) string { return path.Clean("/" + p) }
+	if clean(live) == clean(read) {
+		return ""
+	}
+	return "." + clean(live)
 }
 
 func (s *session) clients() wait.Clients {
