@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/standup-sh/standup/pkg/crds"
@@ -39,8 +41,21 @@ func (a *app) suspend(c *cli.Context) error {
 		return a.planSuspend(c, s, options)
 	}
 	live := resume.NewCluster(s.Dynamic, wait.WatchOptions{Sources: wait.SourceKinds(s.graph)})
-	return resume.SuspendTiers(c.Context, live, options, p.Resume)
+	suspended := 0
+	err = resume.SuspendTiers(c.Context, live, options, func(e resume.Event) {
+		if e.Kind == resume.EventAction {
+			suspended++
+		}
+		p.Resume(e)
+	})
+	p.Close()
+	if err == nil && suspended == 0 {
+		a.progress(c, nothingToSuspend)
+	}
+	return err
 }
+
+const nothingToSuspend = "nothing to do: each of the tiers is suspended already, or not on the cluster"
 
 // planSuspend prints which tiers would be suspended, in the order in which they would be.
 func (a *app) planSuspend(c *cli.Context, s *session, options resume.Options) error {
@@ -54,6 +69,10 @@ func (a *app) planSuspend(c *cli.Context, s *session, options resume.Options) er
 	}
 	if c.String(flagOutput) == "json" {
 		return report.JSON(a.stdout, report.NewPlanDocument(plan, crds.Plan{}))
+	}
+	if len(plan) == 0 {
+		_, err := fmt.Fprintln(a.stdout, nothingToSuspend)
+		return err
 	}
 	return report.Plan(a.stdout, plan, crds.Plan{}, s.namespace)
 }
