@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -97,7 +98,19 @@ func outputFlag(formats ...string) cli.Flag {
 }
 
 func timeoutFlag(usage, byDefault string) cli.Flag {
-	return &cli.DurationFlag{Name: flagTimeout, Usage: usage, DefaultText: byDefault, EnvVars: env(flagTimeout)}
+	return durationFlag(flagTimeout, usage, byDefault)
+}
+
+func durationFlag(name, usage, byDefault string) cli.Flag {
+	return &cli.DurationFlag{
+		Name: name, Usage: usage, DefaultText: byDefault, EnvVars: env(name),
+		Action: func(_ *cli.Context, d time.Duration) error {
+			if d <= 0 {
+				return &UsageError{Message: fmt.Sprintf("--%s %s is no time to wait", name, d)}
+			}
+			return nil
+		},
+	}
 }
 
 func dryRunFlag() cli.Flag {

@@ -73,7 +73,7 @@ func resumeFlags() []cli.Flag {
 		boolFlag(flagInclude, "also resume what git itself suspends; the parent's next pass suspends it again"),
 		boolFlag(flagResetHelm, "reset HelmReleases whose retries are exhausted, once a run"),
 		boolFlag(flagForceHelm, "force an install or upgrade of HelmReleases whose retries are exhausted, once a run"),
-		&cli.DurationFlag{Name: flagTierTimeout, Usage: "how long one tier may take from the moment it could start", DefaultText: "Flux's own timeout for it", EnvVars: env(flagTierTimeout)},
+		durationFlag(flagTierTimeout, "how long one tier may take from the moment it could start", "Flux's own timeout for it"),
 		boolFlag(flagTakeOver, "take the lease from another run"),
 		dryRunFlag(),
 	}, selectionFlags(), commonFlags())
