@@ -29,6 +29,14 @@ type NoKubeconfigError struct{}
 
 func (*NoKubeconfigError) Error() string { return "no cluster to talk to: there is no kubeconfig" }
 
+// KubeconfigError says that the kubeconfig is there and of no use.
+type KubeconfigError struct{ Err error }
+
+func (e *KubeconfigError) Error() string { return "reading the kubeconfig: " + e.Err.Error() }
+
+// Unwrap returns what is wrong with it.
+func (e *KubeconfigError) Unwrap() error { return e.Err }
+
 // connect reads the kubeconfig and builds the clients. It makes no request.
 func (a *app) connect(c *cli.Context) (*cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -40,7 +48,7 @@ func (a *app) connect(c *cli.Context) (*cluster, error) {
 		return nil, &NoKubeconfigError{}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, &KubeconfigError{Err: err}
 	}
 	raw, err := loader.RawConfig()
 	if err != nil {

@@ -21,6 +21,9 @@ func hint(err error) string {
 	if _, ok := errors.AsType[*NoKubeconfigError](err); ok {
 		return "pass --kubeconfig FILE or set KUBECONFIG"
 	}
+	if is[*KubeconfigError](err) {
+		return "kubectl config get-contexts lists the contexts that --context chooses from; --kubeconfig or KUBECONFIG names another file"
+	}
 	if e, ok := errors.AsType[*repo.NotARepositoryError](err); ok {
 		return fmt.Sprintf("run standup inside the git work tree, or name it with --repo DIR (looked at: %s)", e.Dir)
 	}
