@@ -3,7 +3,7 @@
 //
 //	go run ./test/cluster/cmd/cluster                      # until Ctrl-C
 //	go run ./test/cluster/cmd/cluster -build-only          # fill the cache
-//	go run ./test/cluster/cmd/cluster -- scripts/demo.sh   # around one command
+//	go run ./test/cluster/cmd/cluster -- standup status    # around one command
 //
 // The command gets KUBECONFIG and STANDUP_GIT_URL, the address that repositories
 // can be pushed to under any name given with -push.
