@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
 )
 
 // flagVersion is what people type who do not know of `standup version`.
@@ -95,7 +96,7 @@ func commandNames(commands []*cli.Command) []string {
 func didYouMean(word string, known []string) string {
 	best, least := "", len(strings.Trim(word, "-"))/3+2
 	for _, k := range known {
-		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least {
+		if d := smetrics.WagnerFischer(strings.ToLower(word), strings.ToLower(k), 1, 1, 1); d < least {
 			best, least = k, d
 		}
 	}
@@ -103,27 +104,4 @@ func didYouMean(word string, known []string) string {
 		return ""
 	}
 	return ". Did you mean " + best + "?"
-}
-
-// distance counts the letters to change, add, leave out, or swap with the next.
-func distance(a, b string) int {
-	d := make([][]int, len(a)+1)
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		for j := range d[i] {
-			switch {
-			case i == 0 || j == 0:
-				d[i][j] = i + j
-				continue
-			case a[i-1] == b[j-1]:
-				d[i][j] = d[i-1][j-1]
-				continue
-			}
-			d[i][j] = 1 + min(d[i-1][j], d[i][j-1], d[i-1][j-1])
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], 1+d[i-2][j-2])
-			}
-		}
-	}
-	return d[len(a)][len(b)]
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	"github.com/xrash/smetrics"
 
 	"github.com/standup-sh/standup/pkg/render"
 	"github.com/standup-sh/standup/pkg/tiers"
@@ -78,31 +79,11 @@ func (w *world) nearest(k tiers.Key) string {
 		}
 	}
 	for _, t := range w.tiers {
-		if t.Namespace == k.Namespace && slips(t.Name, k.Name) == 1 {
+		if t.Namespace == k.Namespace && smetrics.WagnerFischer(t.Name, k.Name, 1, 1, 1) == 1 {
 			return t.Key.String()
 		}
 	}
 	return ""
-}
-
-// slips is the edit distance of two names.
-func slips(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			diagonal, row[j] = row[j], min(row[j]+1, row[j-1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }
 
 // dependencyAt is where an edge is written: the graph knows those whose target exists, and its

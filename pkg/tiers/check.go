@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xrash/smetrics"
+
 	"github.com/standup-sh/standup/pkg/render"
 )
 
@@ -144,7 +146,7 @@ func nearest(tiers []*Tier, d Key) []string {
 	}
 	var guesses []guess
 	for _, t := range tiers {
-		cost := distance(t.Name, d.Name) * 2
+		cost := smetrics.WagnerFischer(t.Name, d.Name, 1, 1, 1) * 2
 		if t.Namespace != d.Namespace {
 			cost++
 		}
@@ -165,26 +167,6 @@ func nearest(tiers []*Tier, d Key) []string {
 	return out
 }
 
-// distance is the Levenshtein distance.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diag
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(diag, row[j], row[j-1])
-			}
-			diag, row[j] = row[j], cost
-		}
-	}
-	return row[len(b)]
-}
-
 // nearPath names the closest existing folder for a path that does not exist.
 func (l *loader) nearPath(s *state, dir string) string {
 	parent := path.Dir(dir)
@@ -194,7 +176,7 @@ func (l *loader) nearPath(s *state, dir string) string {
 	}
 	best, name := 3, ""
 	for _, e := range entries {
-		if d := distance(e.Name, path.Base(dir)); e.IsDir() && d < best {
+		if d := smetrics.WagnerFischer(e.Name, path.Base(dir), 1, 1, 1); e.IsDir() && d < best {
 			best, name = d, e.Name
 		}
 	}
