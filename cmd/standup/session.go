@@ -68,6 +68,9 @@ func (a *app) open(c *cli.Context, objects bool) (*session, error) {
 	if s.graph, err = tiers.Load(c.Context, s.tree, options); err != nil {
 		return nil, err
 	}
+	if _, err := selection(c).Of(s.graph); err != nil {
+		return nil, err // before the cluster is looked at any further
+	}
 	if tiers := len(s.graph.Tiers); tiers == 1 {
 		a.progress(c, "1 tier below %s: no Kustomization is applied from there; is it the folder that Flux syncs?", s.graph.Entry)
 	} else {

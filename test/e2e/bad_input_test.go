@@ -44,6 +44,13 @@ func TestE2EBadClusters(t *testing.T) {
 		refused(t, c.Kubeconfig(), "GitRepository/flux-system/flux-system is not on the cluster")
 	})
 
+	t.Run("no such tier", func(t *testing.T) {
+		o := standupWith(t, c.Kubeconfig(), r.Dir, "up", "--path", prod, "--until", "nope")
+		if o.code != 2 || !strings.Contains(o.stderr, "nope") || strings.Contains(o.stderr, "is not on the cluster") {
+			t.Errorf("exit %d, want 2 and the tier named before anything about the cluster", o.code)
+		}
+	})
+
 	t.Run("may only read", func(t *testing.T) {
 		if err := c.Sync(t.Context(), cluster.Sync{Repo: r.Name, Path: prod}); err != nil {
 			t.Fatal(err)
