@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"github.com/standup-sh/standup/pkg/audit"
@@ -47,6 +48,9 @@ func hint(err error) string {
 	}
 	if is[*resume.UnknownTierError](err) || is[*wait.SelectionError](err) {
 		return "standup tiers -o name lists the tiers; one outside Flux's namespace is written namespace/name"
+	}
+	if e, ok := errors.AsType[*PathError](err); ok {
+		return fmt.Sprintf("pass --path %s, or the --context of the cluster that syncs %s", path.Clean(e.Cluster), e.Read)
 	}
 	if e, ok := errors.AsType[*RevisionError](err); ok {
 		return e.hint()

@@ -35,9 +35,12 @@ func (e *RevisionError) Error() string {
 	return fmt.Sprintf("the cluster is at revision %.12s, the repository at %.12s", e.Cluster, e.Local)
 }
 
-// checkRevision compares what was read with the entry's source on the cluster, if that is git. It
+// checkRevision compares what was read with the entry's path and source on the cluster, if that is git. It
 // marks the graph with the commit it stands for.
 func (s *session) checkRevision(ctx context.Context) error {
+	if err := s.checkPath(ctx); err != nil {
+		return err
+	}
 	live, err := s.clusterCommit(ctx)
 	if err != nil || live == "" {
 		return err

@@ -76,10 +76,36 @@ func (a *app) open(c *cli.Context, objects bool) (*session, error) {
 	} else {
 		a.progress(c, "%d tiers below %s", tiers, s.graph.Entry)
 	}
-	if live := s.syncedPath(c.Context); live != "" {
-		a.progress(c, "warning: what this cluster syncs is %s, not %s: is this the right --path, and the right --context?", live, s.graph.Entry)
+	return s, nil
+}
+
+// openToSee is open for what changes nothing that another entry path would not: there, reading the wrong
+// one is worth a warning.
+func (a *app) openToSee(c *cli.Context) (*session, error) {
+	s, err := a.open(c, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkPath(c.Context); err != nil {
+		a.progress(c, "warning: %v: is this the right --path, and the right --context?", err)
 	}
 	return s, nil
+}
+
+// PathError says that the cluster syncs another entry path than the one that was read.
+type PathError struct{ Cluster, Read string }
+
+func (e *PathError) Error() string {
+	return fmt.Sprintf("this cluster syncs %s, and %s was read", e.Cluster, e.Read)
+}
+
+// checkPath returns a *PathError where the entry's Kustomization has another path on the cluster than in
+// what was read.
+func (s *session) checkPath(ctx context.Context) error {
+	if live := s.syncedPath(ctx); live != "" {
+		return &PathError{Cluster: live, Read: s.graph.Entry}
+	}
+	return nil
 }
 
 // syncedPath is the path that the entry's Kustomization has on the cluster, if that is not the one

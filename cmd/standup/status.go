@@ -26,7 +26,7 @@ not ready it names the first cause, what it holds up, and the command that helps
 }
 
 func (a *app) status(c *cli.Context) error {
-	s, err := a.open(c, false)
+	s, err := a.openToSee(c)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (a *app) wait(c *cli.Context) error {
 		return err
 	}
 	defer p.Close()
-	s, err := a.open(c, false)
+	s, err := a.openToSee(c)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/standup-sh/standup/test/cluster"
 	"github.com/standup-sh/standup/test/cold"
@@ -55,6 +56,12 @@ func TestE2EBadClusters(t *testing.T) {
 		if err := c.Sync(t.Context(), cluster.Sync{Repo: r.Name, Path: prod}); err != nil {
 			t.Fatal(err)
 		}
+		for _, command := range []string{"up", "resume", "crds"} {
+			o := standupWith(t, c.Kubeconfig(), r.Dir, command, "--path", "platform-config", "--timeout", "20s")
+			if o.code != 2 || !strings.Contains(o.stderr, "this cluster syncs ./"+prod+", and platform-config was read") || !strings.Contains(o.stderr, "pass --path "+prod) {
+				t.Errorf("%s of another path: exit %d, want 2 and both paths", command, o.code)
+			}
+		}
 		reader, err := c.AddUser(t.Context(), "reader", rbacv1.PolicyRule{
 			APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"},
 		})
@@ -73,6 +80,16 @@ func TestE2EBadClusters(t *testing.T) {
 	})
 
 	t.Run("without Flux", func(t *testing.T) {
+		must(t, c.Stop(cluster.KustomizeController)) // it would clear up for minutes
+		must(t, c.Stop(cluster.SourceController))
+		for _, gvr := range []schema.GroupVersionResource{kustomizev1.GroupVersion.WithResource("kustomizations"), sourcev1.GroupVersion.WithResource("gitrepositories")} {
+			objects, err := c.Dynamic().Resource(gvr).List(t.Context(), metav1.ListOptions{})
+			must(t, err)
+			for _, o := range objects.Items {
+				_, err := c.Dynamic().Resource(gvr).Namespace(o.GetNamespace()).Patch(t.Context(), o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				must(t, err)
+			}
+		}
 		crds := c.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 		discovery := clientsOf(t, c.RESTConfig()).Discovery
 		list, err := crds.List(t.Context(), metav1.ListOptions{})
