@@ -2,6 +2,7 @@ package audit
 
 import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -77,5 +78,5 @@ func suspended(it *item) bool {
 // servesItself reports whether a chart's source needs no reconciliation: helm-controller asks a registry
 // itself, and what a HelmRepository of type oci holds is never fetched ahead.
 func servesItself(it *item) bool {
-	return it.gk.Kind == "HelmRepository" && nestedString(it.Object.Object, "spec", "type") == "oci"
+	return it.gk.Kind == sourcev1.HelmRepositoryKind && nestedString(it.Object.Object, "spec", "type") == sourcev1.HelmRepositoryTypeOCI
 }

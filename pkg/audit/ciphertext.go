@@ -44,7 +44,7 @@ func packsCiphertext(it *item) bool {
 	if it.Encrypted() || it.gk.Group != "" || it.gk.Kind != "Secret" && it.gk.Kind != "ConfigMap" {
 		return false
 	}
-	var text strings.Builder
+	encrypted, sops := false, false
 	for _, field := range []string{"data", "stringData"} {
 		values, _, _ := unstructured.NestedStringMap(it.Object.Object, field)
 		for key, v := range values {
@@ -52,10 +52,11 @@ func packsCiphertext(it *item) bool {
 				plain, _ := base64.StdEncoding.DecodeString(v)
 				v = string(plain)
 			}
-			text.WriteString(key + "=" + v + "\n")
+			encrypted = encrypted || strings.Contains(v, "ENC[AES256_GCM,")
+			sops = sops || strings.Contains(key, "sops") || strings.Contains(v, "sops")
 		}
 	}
-	return strings.Contains(text.String(), "ENC[AES256_GCM,") && strings.Contains(text.String(), "sops")
+	return encrypted && sops
 }
 
 // decryptionFix adds to a tier what another one of its namespace decrypts with, if there is one.

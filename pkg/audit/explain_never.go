@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-
-	"github.com/standup-sh/standup/pkg/flux"
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -49,9 +46,11 @@ func (r *replay) idleReleases(all []Finding) []Finding {
 		var order []ref
 		for _, it := range r.items[i] {
 			rel := r.releases[it.ref]
-			said := slices.ContainsFunc(all, func(f Finding) bool { return slices.Contains(f.Objects, it.ID()) && f.Severity == tiers.Error })
-			if rel == nil || rel.item != it || said || !r.present[it.ref] || r.running[it.ref] || !r.first(rel) {
+			if rel == nil || rel.item != it || !r.present[it.ref] || r.running[it.ref] || !r.first(rel) {
 				continue
+			}
+			if slices.ContainsFunc(all, func(f Finding) bool { return f.Severity == tiers.Error && slices.Contains(f.Objects, it.ID()) }) {
+				continue // it is said
 			}
 			k := r.lacks(it.ref)
 			if groups[k] == nil {
@@ -213,8 +212,7 @@ func (r *replay) checkOfNothing(b stuckOn) Finding {
 
 // reads reports whether something is the source of a tier.
 func (r *replay) reads(i int, what ref) bool {
-	src := flux.SourceOf(r.tiers[i].Kustomization)
-	return what == ref{group: sourcev1.GroupVersion.Group, kind: src.Kind, namespace: src.Namespace, name: src.Name}
+	return what == sourceRef(r.tiers[i])
 }
 
 func (r *replay) sourceSuspended(b stuckOn) Finding {

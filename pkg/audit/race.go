@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/standup-sh/standup/pkg/tiers"
 )
 
@@ -209,9 +207,8 @@ func (w *world) awaiting(items ...*item) string {
 	i := items[0].tier
 	t := w.tiers[i]
 	held := slices.ContainsFunc(w.items[i], func(other *item) bool {
-		suspended, _, _ := unstructured.NestedBool(other.Object.Object, "spec", "suspend")
 		child := isKustomization(other.gk) && (other.GetName() != t.Name || other.GetNamespace() != t.Namespace)
-		return child || suspended && isRelease(other.gk)
+		return child || isRelease(other.gk) && suspended(other)
 	})
 	if held {
 		return fmt.Sprintf("name %s in healthChecks of %s", words(ids(items)), t.Key)

@@ -34,7 +34,7 @@ func sourceSecrets(it *item) []ref {
 // status, and passes every health check.
 func (c *collector) source() {
 	need := hard
-	if nestedString(c.item.Object.Object, "spec", "type") == sourcev1.HelmRepositoryTypeOCI {
+	if servesItself(c.item) {
 		need = unseen
 	}
 	for _, r := range sourceSecrets(c.item) {

@@ -14,7 +14,7 @@ import (
 )
 
 // maxExpanded is how many nodes a YAML document may have once its aliases are written out. Kustomize
-// writes them out without a limit (DeAnchor in kyaml/yaml/alias.go), so that a file of a few hundred
+// writes them out without a limit (DeAnchor in kyaml/yaml/rnode.go), so that a file of a few hundred
 // bytes fills the memory. It is far more than the API server takes in one object.
 const maxExpanded = 2_000_000
 
@@ -158,7 +158,7 @@ func fieldLine(err error, text []byte) int {
 	return 0
 }
 
-// writeOut puts what it stands for in the place of each alias, as DeAnchor of kyaml/yaml/alias.go does,
+// writeOut puts what it stands for in the place of each alias, as DeAnchor of kyaml/yaml/rnode.go does,
 // and reports whether it could. Kustomize's way copies every mapping with all that is in it, for the sake of keys
 // that are merged; it is taken only where the text has such.
 func writeOut(top *yaml.Node, text []byte) bool {
